@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolution over two dimensions, grouped and depthwise included."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from openvta.compiler.errors import GraphError
+from openvta.compiler.graph import Array, NDArray, Node, Requant, Tensor
+from openvta.compiler.ops._common import (
+    CHUNK_BYTES,
+    check_window,
+    eight_bit,
+    exact_matmul,
+    padded,
+    same_batch,
+    windows,
+)
+from openvta.compiler.ops._weights import check_weights, fold_zero_point, split_weight
+from openvta.spec.arith import requant_array, wrap32_array
+
+
+@dataclass(frozen=True)
+class Conv2d(Node):
+    """y = requant(sum((x - z) * weight) + bias) over windows of the padded input.
+
+    ``weight`` int8 or int16 ``[O, C / groups, KH, KW]``, its zero point already subtracted; ``weight_scale`` float64
+    (float32 values) ``[O]``; ``bias`` int32 ``[O]`` in units of input scale * weight scale; ``strides`` (rows, columns);
+    ``pads`` (top, left, bottom, right) of real zeros; ``groups`` divides C and O.
+    """
+
+    weight: Array
+    weight_scale: Array
+    bias: Array
+    strides: tuple[int, int]
+    pads: tuple[int, int, int, int]
+    groups: int
+    requant: Requant
+
+    @property
+    def kernel(self) -> tuple[int, int]:
+        """Height and width of the kernel."""
+        return self.weight.shape[2], self.weight.shape[3]
+
+    @property
+    def weight_parts(self) -> tuple[Array, ...]:
+        """Int8 arrays that add up to ``weight``; more than one only where a corrected weight does not fit 8 bits."""
+        return split_weight(self.weight)
+
+    def folded_bias(self, zero_point: int) -> Array:
+        """Return bias - zero_point * sum(weight), wrapped to int32 ``[O]``: the bias for inputs not corrected by z."""
+        return fold_zero_point(self.bias, self.weight, zero_point)
+
+    def check(self, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> None:
+        """See ``Node.check``."""
+        x, y = inputs[0], outputs[0]
+        eight_bit(self.name, "input", x)
+        if len(self.weight.shape) != 4:
+            raise GraphError(self.name, "weight shape", self.weight.shape, "must be O, C / groups, KH, KW")
+        check_window(self.name, x, y, self.kernel, self.strides, self.pads)
+        same_batch(self.name, x, y)
+        o, per_group = self.weight.shape[:2]
+        if self.groups < 1 or x.shape[1] % self.groups or o % self.groups:
+            raise GraphError(self.name, "groups", self.groups, f"must divide {x.shape[1]} and {o} channels")
+        if per_group * self.groups != x.shape[1]:
+            raise GraphError(self.name, "weight shape", self.weight.shape, f"needs {x.shape[1]} / groups channels")
+        if y.shape[1] != o:
+            raise GraphError(self.name, "output shape", y.shape, f"must have {o} channels")
+        check_weights(self.name, self.weight, self.weight_scale, self.bias)
+        self.requant.check(self.name, y, o)
+
+    def accumulate(self, x: NDArray, zero_point: int) -> NDArray:
+        """Return the int32 accumulators (bias excluded) ``[N, O, OH, OW]`` of ``x [N, C, H, W]``."""
+        image = padded(x.astype(np.int16), self.pads, zero_point) - np.int16(zero_point)
+        view = windows(image, self.kernel, self.strides)
+        n, _, oh, ow = view.shape[:4]
+        o, per_group, kh, kw = self.weight.shape
+        result = np.empty((n, o, oh, ow), dtype=np.int32)
+        if per_group == 1:
+            self._depthwise(view, result)
+            return result
+        step = max(1, CHUNK_BYTES // (4 * oh * ow * per_group * kh * kw))
+        outs = o // self.groups
+        for group in range(self.groups):
+            rows = self.weight.values[group * outs : (group + 1) * outs].reshape(outs, -1).T
+            channels = slice(group * per_group, (group + 1) * per_group)
+            for start in range(0, n, step):
+                part = view[start : start + step, channels].transpose(0, 2, 3, 1, 4, 5)
+                flat = part.reshape(part.shape[0], oh * ow, per_group * kh * kw)
+                sums = wrap32_array(exact_matmul(flat, rows, 255))
+                block = sums.transpose(0, 2, 1).reshape(part.shape[0], outs, oh, ow)
+                result[start : start + step, group * outs : (group + 1) * outs] = block
+        return result
+
+    def _depthwise(self, view: NDArray, result: NDArray) -> None:
+        """Fill ``result`` where every output channel reads one input channel."""
+        o, _, kh, kw = self.weight.shape
+        source = np.arange(o) // (o // self.groups)
+        result[...] = 0
+        for i in range(kh):
+            for j in range(kw):
+                tap = self.weight.values[:, 0, i, j].astype(np.int32)[None, :, None, None]
+                result += view[:, source, :, :, i, j].astype(np.int32) * tap
+
+    def evaluate(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
+        """See ``Node.evaluate``."""
+        acc = self.accumulate(values[0], inputs[0].zero_point)
+        return requant_array(acc, self.bias.values, self.requant, axis=1)
+
+    def macs(self, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> int:
+        """See ``Node.macs``."""
+        _, per_group, kh, kw = self.weight.shape
+        return int(np.prod(outputs[0].shape, dtype=np.int64)) * per_group * kh * kw

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fully connected layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from openvta.compiler.errors import GraphError
+from openvta.compiler.graph import Array, NDArray, Node, Requant, Tensor
+from openvta.compiler.ops._common import eight_bit, exact_matmul, rank, same_batch
+from openvta.compiler.ops._weights import check_weights, fold_zero_point, split_weight
+from openvta.spec.arith import requant_array, wrap32_array
+
+
+@dataclass(frozen=True)
+class Dense(Node):
+    """y = requant((x - z) @ weight.T + bias) for x ``[N, C]``; weight ``[O, C]``; other fields as in ``Conv2d``."""
+
+    weight: Array
+    weight_scale: Array
+    bias: Array
+    requant: Requant
+
+    @property
+    def weight_parts(self) -> tuple[Array, ...]:
+        """Int8 arrays that add up to ``weight``; more than one only where a corrected weight does not fit 8 bits."""
+        return split_weight(self.weight)
+
+    def folded_bias(self, zero_point: int) -> Array:
+        """Return bias - zero_point * sum(weight), wrapped to int32 ``[O]``: the bias for inputs not corrected by z."""
+        return fold_zero_point(self.bias, self.weight, zero_point)
+
+    def check(self, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> None:
+        """See ``Node.check``."""
+        x, y = inputs[0], outputs[0]
+        eight_bit(self.name, "input", x)
+        rank(self.name, "input", x, 2)
+        rank(self.name, "output", y, 2)
+        same_batch(self.name, x, y)
+        if len(self.weight.shape) != 2 or self.weight.shape[1] != x.shape[1]:
+            raise GraphError(self.name, "weight shape", self.weight.shape, f"must be O, {x.shape[1]}")
+        if y.shape[1] != self.weight.shape[0]:
+            raise GraphError(self.name, "output shape", y.shape, f"must have {self.weight.shape[0]} channels")
+        check_weights(self.name, self.weight, self.weight_scale, self.bias)
+        self.requant.check(self.name, y, self.weight.shape[0])
+
+    def accumulate(self, x: NDArray, zero_point: int) -> NDArray:
+        """Return the int32 accumulators (bias excluded) ``[N, O]`` of ``x [N, C]``."""
+        return wrap32_array(exact_matmul(x.astype(np.int16) - np.int16(zero_point), self.weight.values.T, 255))
+
+    def evaluate(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
+        """See ``Node.evaluate``."""
+        acc = self.accumulate(values[0], inputs[0].zero_point)
+        return requant_array(acc, self.bias.values, self.requant, axis=1)
+
+    def macs(self, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> int:
+        """See ``Node.macs``."""
+        return outputs[0].shape[0] * self.weight.shape[0] * self.weight.shape[1]
