@@ -56,6 +56,7 @@ import numpy as np
 import numpy.typing as npt
 
 from openvta.compiler.errors import GraphError
+from openvta.spec.arith import requant_array
 from openvta.spec.isa import RequantMode
 
 NDArray = npt.NDArray[Any]
@@ -76,7 +77,7 @@ class Array:
 
     __slots__ = ("_hash", "values")
 
-    def __init__(self, values: npt.ArrayLike, dtype: npt.DTypeLike = None) -> None:
+    def __init__(self, values: npt.ArrayLike, dtype: npt.DTypeLike | None = None) -> None:
         array = np.array(values, dtype=dtype, order="C")
         array.setflags(write=False)
         self.values: NDArray = array
@@ -146,7 +147,9 @@ class Tensor:
         if not self.is_float:
             low, high = self.value_range
             if not low <= self.zero_point <= high:
-                raise GraphError(self.name, "zero_point", self.zero_point, f"must be in {low}..{high} ({self.dtype})")
+                raise GraphError(
+                    self.name, "zero_point", self.zero_point, f"must be in {low}..{high} ({self.dtype})"
+                )
 
 
 @dataclass(frozen=True)
@@ -181,6 +184,25 @@ class Requant:
         new_high = max(min(self.high, high), low)
         return replace(self, low=new_low, high=new_high)
 
+    def apply(self, acc: NDArray, bias: npt.ArrayLike, axis: int = 1) -> NDArray:
+        """Return the results (int8, or uint8 where ``unsigned``) of int32 accumulators whose channels lie on ``axis``.
+
+        ``bias`` int32 ``[1]`` or ``[channels]`` is added first, modulo 2^32.
+        """
+        form = [1] * acc.ndim
+        form[axis] = -1
+        return requant_array(
+            self.mode,
+            acc,
+            np.asarray(bias).reshape(form),
+            self.multiplier.values.reshape(form),
+            self.shift.values.reshape(form),
+            zero_point=self.zero_point,
+            low=self.low,
+            high=self.high,
+            unsigned=self.unsigned,
+        )
+
     def check(self, where: str, output: Tensor, channels: int) -> None:
         """Raise GraphError unless the operands fit the hardware's fields and ``output``'s type."""
         n = self.channels
@@ -193,16 +215,22 @@ class Requant:
         if int(self.shift.values.max(initial=0)) > 63:
             raise GraphError(where, "requant.shift", int(self.shift.values.max()), "must be in 0..63")
         if int(self.multiplier.values.max(initial=0)) >= 2**31:
-            raise GraphError(where, "requant.multiplier", int(self.multiplier.values.max()), "must be below 2^31")
+            raise GraphError(
+                where, "requant.multiplier", int(self.multiplier.values.max()), "must be below 2^31"
+            )
         if output.dtype not in (INT8, UINT8):
             raise GraphError(where, "output", output.dtype, "a requantized result is int8 or uint8")
         if self.unsigned != (output.dtype == UINT8):
             raise GraphError(where, "requant.unsigned", self.unsigned, f"the output is {output.dtype}")
         if self.zero_point != output.zero_point:
-            raise GraphError(where, "requant.zero_point", self.zero_point, f"the output has {output.zero_point}")
+            raise GraphError(
+                where, "requant.zero_point", self.zero_point, f"the output has {output.zero_point}"
+            )
         least, most = output.value_range
         if not least <= self.low <= self.high <= most:
-            raise GraphError(where, "requant clamp", (self.low, self.high), f"must be ordered in {least}..{most}")
+            raise GraphError(
+                where, "requant clamp", (self.low, self.high), f"must be ordered in {least}..{most}"
+            )
 
 
 @dataclass(frozen=True)
@@ -233,7 +261,9 @@ class Node:
         """Shape and type rule: raise GraphError naming the node, field, value and limit."""
         raise NotImplementedError
 
-    def evaluate(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
+    def evaluate(
+        self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
+    ) -> NDArray:
         """Numpy reference: input values ``[N, ...]`` for any N to the output's values in its numpy type."""
         raise NotImplementedError
 
@@ -305,7 +335,10 @@ class Graph:
             GraphError: duplicate or missing names, a use before the definition, a second writer, an unused tensor,
                 or a node whose own shape and type rule fails.
         """
-        for kind, names in (("tensor", [t.name for t in self.tensors]), ("node", [n.name for n in self.nodes])):
+        for kind, names in (
+            ("tensor", [t.name for t in self.tensors]),
+            ("node", [n.name for n in self.nodes]),
+        ):
             seen: set[str] = set()
             for name in names:
                 if name in seen:
@@ -335,7 +368,9 @@ class Graph:
                 raise GraphError(self.name, "output", name, "no node writes it")
         for tensor in self.tensors:
             if tensor.name not in defined:
-                raise GraphError(self.name, "tensor", tensor.name, "is neither an input nor written by a node")
+                raise GraphError(
+                    self.name, "tensor", tensor.name, "is neither an input nor written by a node"
+                )
         return self
 
     def text(self) -> str:

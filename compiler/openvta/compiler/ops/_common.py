@@ -29,7 +29,11 @@ def check_window(
     pads: tuple[int, int, int, int],
 ) -> None:
     """Raise GraphError unless kernel, strides and pads are legal and give ``target``'s height and width."""
-    for label, values, least, count in (("kernel", kernel, 1, 2), ("strides", strides, 1, 2), ("pads", pads, 0, 4)):
+    for label, values, least, count in (
+        ("kernel", kernel, 1, 2),
+        ("strides", strides, 1, 2),
+        ("pads", pads, 0, 4),
+    ):
         if len(values) != count or any(v < least for v in values):
             raise GraphError(node, label, values, f"needs {count} integers >= {least}")
     rank(node, "input", source, 4)

@@ -10,7 +10,6 @@ import numpy as np
 from openvta.compiler.errors import GraphError
 from openvta.compiler.graph import Array, NDArray, Node, Requant, Tensor
 from openvta.compiler.ops._common import check_window, eight_bit, padded, rank, windows
-from openvta.spec.arith import requant_array
 
 
 @dataclass(frozen=True)
@@ -42,11 +41,15 @@ class AveragePool(Node):
         if found != self.divisor_values or found[0] < 1:
             raise GraphError(self.name, "divisor_values", self.divisor_values, f"must be {found}, all >= 1")
         if len(self.requants) != len(found):
-            raise GraphError(self.name, "requants", len(self.requants), f"needs {len(found)}, one for each divisor")
+            raise GraphError(
+                self.name, "requants", len(self.requants), f"needs {len(found)}, one for each divisor"
+            )
         for rule in self.requants:
             rule.check(self.name, y, 1)
 
-    def evaluate(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
+    def evaluate(
+        self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
+    ) -> NDArray:
         """See ``Node.evaluate``."""
         zero = inputs[0].zero_point
         image = padded(values[0].astype(np.int32), self.pads, zero) - zero
@@ -58,7 +61,7 @@ class AveragePool(Node):
         result = np.empty(acc.shape, outputs[0].numpy_dtype)
         for divisor, rule in zip(self.divisor_values, self.requants, strict=True):
             mask = self.divisors.values == divisor
-            result[:, :, mask] = requant_array(acc[:, :, mask], np.zeros(1, np.int32), rule, axis=1)
+            result[:, :, mask] = rule.apply(acc[:, :, mask], np.zeros(1, np.int32))
         return result
 
 
@@ -77,8 +80,10 @@ class GlobalAverage(Node):
             raise GraphError(self.name, "output shape", y.shape, f"must be {(*x.shape[:2], 1, 1)}")
         self.requant.check(self.name, y, 1)
 
-    def evaluate(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
+    def evaluate(
+        self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
+    ) -> NDArray:
         """See ``Node.evaluate``."""
         x = values[0].astype(np.int32) - inputs[0].zero_point
         acc = x.sum(axis=(2, 3), keepdims=True, dtype=np.int32)
-        return requant_array(acc, np.zeros(1, np.int32), self.requant, axis=1)
+        return self.requant.apply(acc, np.zeros(1, np.int32))

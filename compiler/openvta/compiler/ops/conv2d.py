@@ -19,7 +19,7 @@ from openvta.compiler.ops._common import (
     windows,
 )
 from openvta.compiler.ops._weights import check_weights, fold_zero_point, split_weight
-from openvta.spec.arith import requant_array, wrap32_array
+from openvta.spec.arith import wrap32_array
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,9 @@ class Conv2d(Node):
         if self.groups < 1 or x.shape[1] % self.groups or o % self.groups:
             raise GraphError(self.name, "groups", self.groups, f"must divide {x.shape[1]} and {o} channels")
         if per_group * self.groups != x.shape[1]:
-            raise GraphError(self.name, "weight shape", self.weight.shape, f"needs {x.shape[1]} / groups channels")
+            raise GraphError(
+                self.name, "weight shape", self.weight.shape, f"needs {x.shape[1]} / groups channels"
+            )
         if y.shape[1] != o:
             raise GraphError(self.name, "output shape", y.shape, f"must have {o} channels")
         check_weights(self.name, self.weight, self.weight_scale, self.bias)
@@ -104,10 +106,12 @@ class Conv2d(Node):
                 tap = self.weight.values[:, 0, i, j].astype(np.int32)[None, :, None, None]
                 result += view[:, source, :, :, i, j].astype(np.int32) * tap
 
-    def evaluate(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
+    def evaluate(
+        self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
+    ) -> NDArray:
         """See ``Node.evaluate``."""
         acc = self.accumulate(values[0], inputs[0].zero_point)
-        return requant_array(acc, self.bias.values, self.requant, axis=1)
+        return self.requant.apply(acc, self.bias.values)
 
     def macs(self, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> int:
         """See ``Node.macs``."""

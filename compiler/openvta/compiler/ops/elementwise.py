@@ -10,7 +10,6 @@ import numpy as np
 from openvta.compiler.errors import GraphError
 from openvta.compiler.graph import NDArray, Node, Requant, Tensor
 from openvta.compiler.ops._common import eight_bit, same_quantization
-from openvta.spec.arith import requant_array
 
 
 def _same_shape(node: str, source: Tensor, target: Tensor) -> None:
@@ -35,7 +34,9 @@ class Clip(Node):
         if not least <= self.low <= self.high <= most:
             raise GraphError(self.name, "clamp", (self.low, self.high), f"must be ordered in {least}..{most}")
 
-    def evaluate(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
+    def evaluate(
+        self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
+    ) -> NDArray:
         """See ``Node.evaluate``."""
         result: NDArray = np.clip(values[0], self.low, self.high)
         return result
@@ -54,7 +55,9 @@ class Requantize(Node):
         _same_shape(self.name, x, y)
         self.requant.check(self.name, y, 1)
 
-    def evaluate(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
+    def evaluate(
+        self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
+    ) -> NDArray:
         """See ``Node.evaluate``."""
         acc = values[0].astype(np.int32) - inputs[0].zero_point
-        return requant_array(acc, np.zeros(1, np.int32), self.requant, axis=1)
+        return self.requant.apply(acc, np.zeros(1, np.int32))

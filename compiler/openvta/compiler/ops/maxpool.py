@@ -9,7 +9,14 @@ import numpy as np
 
 from openvta.compiler.errors import GraphError
 from openvta.compiler.graph import NDArray, Node, Tensor
-from openvta.compiler.ops._common import check_window, eight_bit, padded, same_batch, same_quantization, windows
+from openvta.compiler.ops._common import (
+    check_window,
+    eight_bit,
+    padded,
+    same_batch,
+    same_quantization,
+    windows,
+)
 
 
 @dataclass(frozen=True)
@@ -35,7 +42,9 @@ class MaxPool(Node):
             raise GraphError(self.name, "output shape", y.shape, f"must have {x.shape[1]} channels")
         check_nonempty(self.name, x, y, self.kernel, self.strides, self.pads)
 
-    def evaluate(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
+    def evaluate(
+        self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
+    ) -> NDArray:
         """See ``Node.evaluate``."""
         view = windows(padded(values[0], self.pads, inputs[0].value_range[0]), self.kernel, self.strides)
         result: NDArray = view[..., 0, 0].copy()
