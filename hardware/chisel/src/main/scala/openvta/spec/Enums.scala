@@ -2,7 +2,6 @@
 package openvta.spec
 
 import chisel3._
-import chisel3.util._
 
 /** Numbers of the instruction set as hardware literals, looked up by the names of the specification. */
 class Isa(p: VtaParams) {
