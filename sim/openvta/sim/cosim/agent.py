@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs inside the simulator, as a cocotb test: carries requests from the parent to the compiled host and memory.
+
+Python is called once a request, never per clock cycle: the clock stands still while a request is read.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import mmap
+import os
+import socket
+from pathlib import Path
+from typing import Any
+
+import cocotb
+from cocotb.triggers import Edge, Timer
+
+
+def _library() -> Any:
+    library = ctypes.CDLL(None)
+    u32, u64 = ctypes.c_uint32, ctypes.c_uint64
+    library.fast_memory.argtypes = [ctypes.c_void_p, u64, u64]
+    library.fast_settings.argtypes = [u64, u64, u32, u32]
+    library.fast_fault.argtypes = [u64, u64, u32, u32]
+    library.fast_push.argtypes = [u32, u32, u32, u32, u64]
+    library.fast_results.argtypes = [ctypes.c_void_p, u64]
+    library.fast_results.restype = u64
+    library.fast_retired.argtypes = [ctypes.c_void_p]
+    library.fast_retired_count.restype = u64
+    library.fast_cycle.restype = u64
+    return library
+
+
+def _handle(library: Any, request: dict[str, Any]) -> None:
+    settings = request.get("settings")
+    if settings is not None:
+        library.fast_settings(*settings)
+    if "faults" in request:
+        library.fast_clear_faults()
+        for base, size, response, write in request["faults"]:
+            library.fast_fault(base, size, response, int(write))
+    for kind, address, data, mask, bound in request.get("ops", []):
+        library.fast_push(kind, address, data, mask, bound)
+
+
+def _answer(library: Any, count: int) -> dict[str, Any]:
+    values = (ctypes.c_uint32 * max(1, count))()
+    got = library.fast_results(ctypes.addressof(values), count)
+    events = int(library.fast_retired_count())
+    pairs = (ctypes.c_uint64 * max(2, 2 * events))()
+    library.fast_retired(ctypes.addressof(pairs))
+    retired = [[pairs[2 * n], pairs[2 * n + 1] >> 32, pairs[2 * n + 1] & 0xFFFFFFFF] for n in range(events)]
+    return {"results": list(values[:got]), "retired": retired, "cycle": int(library.fast_cycle())}
+
+
+@cocotb.test()
+async def session(dut: Any) -> None:
+    """Serve requests until the parent says stop or goes away."""
+    library = _library()
+    size = int(os.environ["OPENVTA_MEMORY_BYTES"])
+    with Path(os.environ["OPENVTA_MEMORY"]).open("r+b") as file:
+        memory = mmap.mmap(file.fileno(), size)
+    anchor = ctypes.c_char.from_buffer(memory)
+    library.fast_memory(ctypes.addressof(anchor), int(os.environ["OPENVTA_MEMORY_BASE"]), size)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.connect(os.environ["OPENVTA_SOCKET"])
+    stream = connection.makefile("rwb")
+    await Timer(1, "ns")
+    for line in stream:
+        request = json.loads(line)
+        if request.get("stop"):
+            break
+        _handle(library, request)
+        ops = request.get("ops", [])
+        if ops:
+            await Edge(dut.wake)
+        stream.write(json.dumps(_answer(library, len(ops))).encode() + b"\n")
+        stream.flush()
+    connection.close()

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The RTL as a device: registers over AXI4-Lite, memory shared with the simulator, bounded waits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from openvta.sim.cosim.build import Progress, elaborate, fast_harness, verilate
+from openvta.sim.cosim.errors import CosimError
+from openvta.sim.cosim.session import DRAM, IDEAL, BusFault, FastSession, MemoryModel, Op, OpKind
+from openvta.spec.config import HardwareConfig
+from openvta.spec.registers import OFFSETS, STATUS
+
+MEMORY_BASE = 0x1000_0000
+MEMORY_MODELS = {"ideal": IDEAL, "dram": DRAM}
+SLOWEST_CYCLES_A_SECOND = 5_000
+
+
+class CosimTransport:
+    """Registers, memory and waits of the RTL under Verilator, driven by cocotb.
+
+    Args:
+        config: hardware configuration; elaborated and built on first use, cached by content.
+        memory_bytes: size of device memory.
+        memory: "ideal", "dram" or a :class:`MemoryModel`.
+        waves: write an FST waveform to this file.
+        checked: random initial state and assertions instead of speed.
+        progress: told about long steps.
+    """
+
+    capabilities = frozenset({"cycles", "counters", "retire_events", "bus_faults"})
+
+    def __init__(
+        self,
+        config: HardwareConfig,
+        *,
+        memory_bytes: int = 1 << 26,
+        memory: str | MemoryModel = "ideal",
+        waves: str | Path | None = None,
+        checked: bool = False,
+        progress: Progress | None = None,
+    ) -> None:
+        if isinstance(memory, str):
+            if memory not in MEMORY_MODELS:
+                raise CosimError(f"memory model '{memory}': must be one of {', '.join(MEMORY_MODELS)}")
+            memory = MEMORY_MODELS[memory]
+        self.config = config
+        design = elaborate(config, progress=progress)
+        self.model = verilate(design, fast_harness(config, waves=waves is not None, checked=checked), progress=progress)
+        self._memory_model = memory
+        self._session = FastSession(
+            self.model,
+            memory_bytes,
+            memory_base=MEMORY_BASE,
+            memory_model=memory,
+            waves=None if waves is None else Path(waves),
+        )
+        self._next = MEMORY_BASE
+        self._end = MEMORY_BASE + memory_bytes
+        self._retired: list[tuple[int, int, int]] = []
+        self._queued: list[Op] = []
+
+    def read_register(self, offset: int) -> int:
+        """Value of a register."""
+        return self._request([Op(OpKind.READ, offset, bound=10_000)])[-1]
+
+    def read_registers(self, offsets: list[int]) -> list[int]:
+        """Values of several registers in one exchange with the simulator."""
+        return self._request([Op(OpKind.READ, offset, bound=10_000) for offset in offsets])
+
+    def write_register(self, offset: int, value: int) -> None:
+        """Write a register (kept back until the next read or wait: one exchange carries many)."""
+        self._queued.append(Op(OpKind.WRITE, offset, value & 0xFFFFFFFF, bound=10_000))
+
+    def allocate(self, nbytes: int, alignment: int = 4096) -> int:
+        """Device address of ``nbytes`` fresh bytes.
+
+        Raises:
+            CosimError: device memory is full.
+        """
+        address = -(-self._next // alignment) * alignment
+        if address + nbytes > self._end:
+            raise CosimError(
+                f"device memory: {nbytes} bytes do not fit, {self._end - address} of {self._end - MEMORY_BASE} are free; "
+                "open the device with a larger memory_bytes"
+            )
+        self._next = address + nbytes
+        return address
+
+    def free_all(self) -> None:
+        """Forget every allocation."""
+        self._next = MEMORY_BASE
+
+    def read(self, address: int, nbytes: int) -> npt.NDArray[np.uint8]:
+        """A copy of device memory."""
+        start = self._range(address, nbytes)
+        return np.array(self._session.memory[start : start + nbytes])
+
+    def write(self, address: int, data: npt.NDArray[np.uint8] | bytes) -> None:
+        """Write device memory."""
+        array = np.frombuffer(data, np.uint8) if isinstance(data, bytes) else data.reshape(-1).view(np.uint8)
+        start = self._range(address, array.size)
+        self._session.memory[start : start + array.size] = array
+
+    def wait(self, *, cycles: int) -> bool:
+        """Run until the accelerator stops (finished or error) or ``cycles`` have passed; False on the latter.
+
+        Raises:
+            SimulationFailed: the simulator ended or hangs.
+        """
+        running = STATUS.field("running").mask
+        op = Op(OpKind.WAIT, OFFSETS["STATUS"], 0, running, cycles)
+        return self._request([op], seconds=60.0 + cycles / SLOWEST_CYCLES_A_SECOND)[-1] == 1
+
+    def retire_events(self) -> list[tuple[int, int, int]]:
+        """Retired instructions since the last call: (cycle, unit, index)."""
+        events, self._retired = self._retired, []
+        return events
+
+    def set_memory(self, model: MemoryModel, faults: tuple[BusFault, ...] = ()) -> None:
+        """Change memory timing and injected bus faults."""
+        self._session.set_memory_model(model, faults)
+
+    def hard_reset(self) -> None:
+        """Pulse aresetn; memory keeps its content."""
+        self._queued.append(Op(OpKind.RESET))
+
+    def close(self) -> None:
+        """End the simulator."""
+        self._session.close()
+
+    def _request(self, ops: list[Op], seconds: float = 120.0) -> list[int]:
+        queued, self._queued = self._queued, []
+        answer = self._session.request([*queued, *ops], seconds=seconds)
+        self._retired.extend(answer.retired)
+        return list(answer.results)
+
+    def _range(self, address: int, nbytes: int) -> int:
+        if not MEMORY_BASE <= address <= address + nbytes <= self._end:
+            raise CosimError(f"device memory: {nbytes} bytes at {address:#x} are outside {MEMORY_BASE:#x}..{self._end:#x}")
+        return address - MEMORY_BASE
+
+
+def open_transport(config: HardwareConfig, **options: object) -> CosimTransport:
+    """Entry point of the device "cosim": see :class:`CosimTransport` for the options."""
+    return CosimTransport(config, **options)  # type: ignore[arg-type]
