@@ -104,7 +104,7 @@ class Conv2d(Node):
         for i in range(kh):
             for j in range(kw):
                 tap = self.weight.values[:, 0, i, j].astype(np.int32)[None, :, None, None]
-                result += view[:, source, :, :, i, j].astype(np.int32) * tap
+                result += view[..., i, j][:, source].astype(np.int32) * tap
 
     def evaluate(
         self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
