@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functional simulator's arithmetic on arrays, written for speed and checked against the specification's scalar rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from openvta.spec import AluOpcode, RequantMode
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+
+FLOAT_MANTISSA = 1 << 23
+
+
+def narrow(values: Int32, bits: int, *, saturate: bool) -> npt.NDArray[np.int8]:
+    """acc lanes on their way to out: the low ``bits`` (1..8), or limited to their range; int8, sign extended."""
+    if saturate:
+        limit = 1 << (bits - 1)
+        return np.clip(values, -limit, limit - 1).astype(np.int8)
+    return keep_low(values, bits)
+
+
+def keep_low(values: npt.NDArray[Any], bits: int) -> npt.NDArray[np.int8]:
+    """The low ``bits`` (1..8) of integers as a signed number."""
+    low = values.astype(np.int8)
+    if bits == 8:
+        return low
+    away = np.int8(8 - bits)
+    shifted: npt.NDArray[np.int8] = (low << away) >> away
+    return shifted
+
+
+def _unsigned(values: Int32) -> npt.NDArray[np.uint32]:
+    return values.view(np.uint32)
+
+
+def shift(x: Int32, amount: Int32) -> Int32:
+    """x shifted right by the amount, left where it is negative; the amount is limited to -31..31."""
+    limited = np.clip(amount, -31, 31)
+    right = x >> np.maximum(limited, 0)
+    left = _unsigned(x) << np.maximum(-limited, 0).astype(np.uint32)
+    return np.where(limited >= 0, right, left.view(np.int32))
+
+
+def shift_by(x: Int32, amount: int) -> Int32:
+    """:func:`shift` by the same amount everywhere."""
+    limited = min(max(amount, -31), 31)
+    if limited >= 0:
+        return x >> np.int32(limited)
+    return (_unsigned(x) << np.uint32(-limited)).view(np.int32)
+
+
+def round_shift(x: npt.NDArray[np.signedinteger[Any]], amount: Int64 | np.int64, *, even: bool) -> Int64:
+    """x / 2^amount to the nearest integer, ties up or to even; amounts 0..63, |x| + 2^(amount-1) within int64."""
+    wide = x.astype(np.int64)
+    positive = amount > 0
+    below = np.maximum(amount - 1, 0)
+    half = np.where(positive, np.int64(1) << below, np.int64(0))
+    if even:
+        lift = np.where(positive, half - 1 + ((wide >> amount) & 1), np.int64(0))
+        return (wide + lift) >> amount
+    return (wide + half) >> amount
+
+
+def alu_function(op: AluOpcode, imm: int, *, use_imm: bool) -> Callable[[Int32, Int32], Int32]:
+    """``f(dst, src)`` of an ALU instruction: what goes to acc[dst], given the lanes of acc[dst] and acc[src].
+
+    With an immediate ``dst`` is only looked at by MAC; MOV with an immediate looks at neither's values.
+    """
+    value = np.int32(imm)
+    if op is AluOpcode.RSHR:
+        even = bool(imm & 0x8000)
+        if use_imm:
+            amount = np.int64(imm & 31)
+            return lambda dst, src: round_shift(src, amount, even=even).astype(np.int32)
+        return lambda dst, src: round_shift(dst, np.clip(src, 0, 31).astype(np.int64), even=even).astype(np.int32)
+    if use_imm:
+        unsigned = np.uint32(imm & 0xFFFFFFFF)
+        table: dict[AluOpcode, Callable[[Int32, Int32], Int32]] = {
+            AluOpcode.MIN: lambda dst, src: np.minimum(src, value),
+            AluOpcode.MAX: lambda dst, src: np.maximum(src, value),
+            AluOpcode.ADD: lambda dst, src: (_unsigned(src) + unsigned).view(np.int32),
+            AluOpcode.SHR: lambda dst, src: shift_by(src, imm),
+            AluOpcode.MUL: lambda dst, src: (_unsigned(src) * unsigned).view(np.int32),
+            AluOpcode.MAC: lambda dst, src: (_unsigned(dst) + _unsigned(src) * unsigned).view(np.int32),
+            AluOpcode.MOV: lambda dst, src: np.full_like(dst, value),
+        }
+        return table[op]
+    plain: dict[AluOpcode, Callable[[Int32, Int32], Int32]] = {
+        AluOpcode.MIN: lambda dst, src: np.minimum(dst, src),
+        AluOpcode.MAX: lambda dst, src: np.maximum(dst, src),
+        AluOpcode.ADD: lambda dst, src: (_unsigned(dst) + _unsigned(src)).view(np.int32),
+        AluOpcode.SHR: shift,
+        AluOpcode.MUL: lambda dst, src: (_unsigned(dst) * _unsigned(src)).view(np.int32),
+        AluOpcode.MAC: lambda dst, src: (_unsigned(dst) + _unsigned(dst) * _unsigned(src)).view(np.int32),
+        AluOpcode.MOV: lambda dst, src: src,
+    }
+    return plain[op]
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """Requantization parameters decoded for one mode; every array broadcasts against the lanes.
+
+    ``factor`` float32 (mode FLOAT32 without extreme exponents), ``mantissa`` float64 and ``power`` int32 (any
+    exponents), ``multiplier`` and ``shift`` int64 (integer modes).
+    """
+
+    bias: Int32
+    zero: Int32
+    low: Int32
+    high: Int32
+    multiplier: Int64
+    shift: Int64
+    factor: npt.NDArray[np.float32] | None
+    mantissa: npt.NDArray[np.float64]
+    power: npt.NDArray[np.int32]
+
+
+def decode_parameters(bias: Int32, multiplier: Int32, packed: Int32, *, unsigned: bool) -> Parameters:
+    """Parameters from the three words of every lane (any shape)."""
+    raw = multiplier.astype(np.int64) & 0xFFFFFFFF
+    word = packed.astype(np.int64) & 0xFFFFFFFF
+
+    def byte(position: int) -> Int32:
+        lane = ((word >> position) & 255).astype(np.uint8)
+        return lane.astype(np.int32) if unsigned else lane.view(np.int8).astype(np.int32)
+
+    exponent = (raw >> 23) & 255
+    mantissa = np.where(exponent == 0, 0, (raw & (FLOAT_MANTISSA - 1)) | FLOAT_MANTISSA).astype(np.float64)
+    factor = None
+    if bool((exponent < 255).all()):
+        bits = np.where(exponent == 0, 0, raw & 0x7FFFFFFF).astype(np.uint32)
+        factor = bits.view(np.float32)
+    return Parameters(
+        bias=bias,
+        zero=byte(8),
+        low=byte(16),
+        high=byte(24),
+        multiplier=raw & 0x7FFFFFFF,
+        shift=word & 63,
+        factor=factor,
+        mantissa=mantissa,
+        power=(exponent - 150).astype(np.int32),
+    )
+
+
+def requantize(mode: RequantMode, acc: Int32, p: Parameters) -> Int32:
+    """clamp(y + zero point, low, high) of every lane as int32; where low is above high, low."""
+    x = (_unsigned(acc) + _unsigned(p.bias)).view(np.int32)
+    if mode is RequantMode.FLOAT32:
+        return _clamp_float(_float_product(x, p), p)
+    wide = x.astype(np.int64)
+    if mode is RequantMode.HALF_UP:
+        y = round_shift(wide * p.multiplier, p.shift, even=False)
+    elif mode is RequantMode.HALF_EVEN:
+        y = round_shift(wide * p.multiplier, p.shift, even=True)
+    elif mode is RequantMode.FLOOR:
+        y = (wide * p.multiplier) >> p.shift
+    else:
+        left = np.maximum(31 - p.shift, 0).astype(np.uint32)
+        shifted = (_unsigned(x) << left).view(np.int32).astype(np.int64)
+        high = (shifted * p.multiplier + (1 << 30)) >> 31
+        right = np.maximum(p.shift - 31, 0)
+        if mode is RequantMode.TFLITE_DOUBLE:
+            nudge = np.where(right > 0, (high < 0).astype(np.int64), np.int64(0))
+            high = high - nudge
+        y = round_shift(high, right, even=False)
+    limited = np.maximum(np.minimum(y + p.zero, p.high), p.low)
+    return limited.astype(np.int32)
+
+
+def _float_product(x: Int32, p: Parameters) -> npt.NDArray[Any]:
+    """x times the float multiplier, each step rounded to 24 bits half to even, then to an integer; huge stays huge."""
+    single = x.astype(np.float32)
+    if p.factor is not None:
+        with np.errstate(over="ignore", under="ignore"):
+            return np.rint(single * p.factor)
+    product = (single.astype(np.float64) * p.mantissa).astype(np.float32).astype(np.float64)
+    return np.rint(np.ldexp(product, p.power))
+
+
+def _clamp_float(y: npt.NDArray[Any], p: Parameters) -> Int32:
+    # Numbers of magnitude below 2^24 add the zero point exactly; larger ones are beyond every clamp either way.
+    limited = np.maximum(np.minimum(y + p.zero.astype(y.dtype), p.high.astype(y.dtype)), p.low.astype(y.dtype))
+    return limited.astype(np.int32)
