@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Code generation: accelerator phases of a graph become programs, with one image of micro-ops, weights and constants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from openvta.compiler.errors import ModelError
+from openvta.compiler.graph import Graph, Node
+from openvta.compiler.ops import Reshape
+from openvta.compiler.placement import Phase
+from openvta.compiler.schedule.emitter import Emitter
+from openvta.compiler.schedule.gemm import GemmEmitter, GemmLayer
+from openvta.compiler.schedule.image import Image, Plane
+from openvta.compiler.schedule.lower import Form, Lowering
+from openvta.compiler.schedule.maxpool import choose_max_tiling, emit_max
+from openvta.compiler.schedule.steps import Memory, Planned, format_schedule
+from openvta.compiler.schedule.tiling import choose_tiling
+from openvta.compiler.schedule.tokens import plan_tokens
+from openvta.spec.config import HardwareConfig
+from openvta.spec.insn import make
+from openvta.spec.isa import Opcode
+from openvta.spec.program import Program
+
+
+@dataclass(frozen=True)
+class LayerCode:
+    """One node's part of a program: instructions ``first .. last``, what they do, and how they were tiled."""
+
+    node: Node
+    macs: int
+    first: int
+    last: int
+    uops: int
+    moved: int
+    tiling: str
+    cycles: int
+
+
+@dataclass(frozen=True, eq=False)
+class SegmentCode:
+    """The program of one accelerator phase."""
+
+    program: Program
+    schedule: tuple[Planned, ...]
+    layers: tuple[LayerCode, ...]
+
+    def text(self) -> str:
+        """Return the schedule as text."""
+        return format_schedule(self.schedule, tuple(layer.node.name for layer in self.layers))
+
+
+def assign_planes(graph: Graph, forms: Mapping[str, Form], phases: Sequence[Phase], image: Image) -> dict[str, Plane]:
+    """Reserve device memory for every tensor that an accelerator node reads or writes; reshapes share their input's.
+
+    Raises:
+        ModelError: a tensor too large for the instruction set.
+    """
+    planes: dict[str, Plane] = {}
+    for phase in phases:
+        if phase.host:
+            continue
+        for node in phase.nodes:
+            for name in (*node.inputs, *node.outputs):
+                if name in planes:
+                    continue
+                channels, height, width = forms[name]
+                if isinstance(node, Reshape) and name == node.output:
+                    source = planes[node.inputs[0]]
+                    planes[name] = Plane(source.base, channels, source.blocks, height, width)
+                    continue
+                limit = 1 << 31
+                size = channels * height * width
+                if size > limit:
+                    raise ModelError(
+                        node.name, f"tensor {name}", f"{size} values", f"at most {limit}; use a smaller input"
+                    )
+                planes[name] = image.plane(channels, height, width)
+    return planes
+
+
+def generate(
+    graph: Graph, nodes: Sequence[Node], planes: Mapping[str, Plane], image: Image, config: HardwareConfig
+) -> SegmentCode:
+    """Return the program that computes accelerator ``nodes`` in order.
+
+    Raises:
+        ModelError: a node that the configuration cannot run, or that no tile shape fits.
+    """
+    emitter = Emitter(config, image)
+    lowering = Lowering(graph, config, planes)
+    work = [node for node in nodes if not isinstance(node, Reshape)]
+    tilings: list[tuple[str, int]] = []
+    for number, node in enumerate(work):
+        emitter.layer = number
+        layer = lowering.layer(node)
+        if isinstance(layer, GemmLayer):
+            tiling = choose_tiling(layer.problem, config)
+            GemmEmitter(emitter, layer, tiling).run()
+            tilings.append((tiling.text(), tiling.cycles))
+        else:
+            shape = choose_max_tiling(layer, config)
+            emit_max(emitter, layer, shape)
+            tilings.append((f"tile 1 block x {shape.rows} x {shape.columns}", 0))
+    sizes = {
+        Memory.INP: config.inp_depth,
+        Memory.WGT: config.wgt_depth,
+        Memory.OUT: config.acc_depth,
+        Memory.DATA: -(-image.data.size // config.inp_bytes),
+    }
+    planned = plan_tokens(emitter.steps, sizes, config.token_depth)
+    program = Program.assemble(config, [*(item.insn for item in planned), make(Opcode.FINISH)])
+    layers = tuple(_layer(graph, planned, number, node, tilings[number]) for number, node in enumerate(work))
+    return SegmentCode(program, planned, layers)
+
+
+def _layer(graph: Graph, planned: Sequence[Planned], number: int, node: Node, tiling: tuple[str, int]) -> LayerCode:
+    places = [k for k, item in enumerate(planned) if item.step.layer == number]
+    steps = [planned[k].step for k in places]
+    macs = node.macs(graph.input_tensors(node), graph.output_tensors(node))
+    uops = sum(step.uops for step in steps)
+    moved = sum(step.moved for step in steps)
+    return LayerCode(node, macs, min(places), max(places), uops, moved, *tiling)

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tiler: enumerate tile shapes that fit the scratchpads, score them with a small cost model, take the best.
+
+A tile is ``rows x columns`` output positions of ``outs`` output blocks; its sum over input blocks and kernel positions
+is cut into chunks of ``ins`` blocks and ``kernel`` positions, and stays in acc. Input windows and weight chunks
+live in slots of their scratchpads: all of them where they fit (then each is loaded once), else two that alternate,
+else one. Nothing that does not fit is ever proposed, so a schedule is legal by construction.
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass, replace
+
+from openvta.compiler.errors import ModelError
+from openvta.spec.arith import PARAMETER_WORDS
+from openvta.spec.config import HardwareConfig
+
+INSTRUCTION_OVERHEAD = 18
+"""Cycles of the compute unit between the work of two instructions."""
+LOAD_LATENCY = 12
+"""Cycles from the start of a blocking load to its first data."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What the tiler needs to know of a layer.
+
+    ``outs`` and ``ins`` are blocks; ``banded`` says that an output block reads ``band`` input blocks around its own
+    place instead of all; ``operands`` is the number of weight banks summed at each position, ``sources`` the number of input
+    tensors; ``shared_weights`` that one tile serves every position; ``row_skip`` that only needed rows are loaded (kernel
+    height 1); ``parameter_sets`` how many sets the layer has; ``spread_parameters`` that each output block has its own.
+    """
+
+    name: str
+    outs: int
+    ins: int
+    height: int
+    width: int
+    kernel: tuple[int, int]
+    strides: tuple[int, int]
+    banded: bool = False
+    band: int = 1
+    operands: int = 1
+    sources: int = 1
+    shared_weights: bool = False
+    row_skip: bool = False
+    parameter_sets: int = 1
+    spread_parameters: bool = True
+
+
+@dataclass(frozen=True)
+class Tiling:
+    """A tile shape with its slots, and the predicted cycles.
+
+    ``outer_channels``: the loop over output blocks is outside the loop over positions. ``resident_parameters``: all
+    parameter sets stay in acc, else those of one tile.
+    """
+
+    rows: int
+    columns: int
+    outs: int
+    ins: int
+    kernel: tuple[int, int]
+    inp_slots: int
+    wgt_slots: int
+    acc_slots: int
+    inp_slot: int
+    wgt_slot: int
+    acc_slot: int
+    parameters: int
+    resident_parameters: bool
+    outer_channels: bool
+    cycles: int = 0
+
+    def text(self) -> str:
+        """Return the tiling in one line."""
+        order = "channels outside" if self.outer_channels else "positions outside"
+        return (
+            f"tile {self.outs} blocks x {self.rows} x {self.columns}, chunks of {self.ins} blocks x {self.kernel[0]} x "
+            f"{self.kernel[1]}, {order}, slots inp {self.inp_slots} x {self.inp_slot}, wgt {self.wgt_slots} x {self.wgt_slot}, "
+            f"acc {self.acc_slots} x {self.acc_slot}, parameters {self.parameters}"
+        )
+
+
+def even_parts(size: int, most: int | None = None) -> list[int]:
+    """Return the distinct sizes ceil(size / k), largest first, none above ``most``."""
+    found = sorted({-(-size // k) for k in range(1, size + 1)}, reverse=True)
+    return [n for n in found if most is None or n <= most]
+
+
+def _ceil(a: int, b: int) -> int:
+    return -(-a // b)
+
+
+def choose_tiling(problem: Problem, config: HardwareConfig) -> Tiling:
+    """Return the tiling with the fewest predicted cycles.
+
+    Raises:
+        ModelError: no tile fits, with the buffer that is too small.
+    """
+    for kernel in _kernel_chunks(problem.kernel):
+        best = _search(problem, config, kernel)
+        if best is not None:
+            return best
+    need = PARAMETER_WORDS + 1
+    raise ModelError(
+        problem.name,
+        "tile",
+        "1 x 1 position of 1 block",
+        f"does not fit: needs {need} acc elements of {config.acc_depth}, 1 inp element of {config.inp_depth}, "
+        f"1 wgt element of {config.wgt_depth}; use a configuration with larger buffers",
+    )
+
+
+def _kernel_chunks(kernel: tuple[int, int]) -> list[tuple[int, int]]:
+    """Kernel chunks from whole to single positions: whole rows first, then parts of a row."""
+    rows = [(n, kernel[1]) for n in even_parts(kernel[0])]
+    return rows + [(1, n) for n in even_parts(kernel[1])[1:]]
+
+
+def _search(p: Problem, config: HardwareConfig, kernel: tuple[int, int]) -> Tiling | None:
+    best: Tiling | None = None
+    chunk_options = even_parts(p.ins) if not p.banded else [0]
+    parameters_all = PARAMETER_WORDS * p.parameter_sets
+    for outs in even_parts(p.outs):
+        resident = parameters_all * 4 <= config.acc_depth or parameters_all <= PARAMETER_WORDS
+        parameters = parameters_all if resident else PARAMETER_WORDS * (outs if p.spread_parameters else 1)
+        room = config.acc_depth - parameters
+        if room < outs:
+            continue
+        for columns, rows in _positions(p, room // outs):
+            positions = rows * columns
+            tiles = _ceil(p.height, rows) * _ceil(p.width, columns) * _ceil(p.outs, outs)
+            acc_slot = positions * outs
+            acc_slots = min(2, tiles, room // acc_slot)
+            window = _window(p, kernel, rows, columns)
+            for ins in chunk_options:
+                blocks = ins or min(p.ins, outs + p.band - 1)
+                for splits in (blocks,) if ins else even_parts(blocks):
+                    shape = Tiling(
+                        rows, columns, outs, splits, kernel, 1, 1, acc_slots, window * splits,
+                        _weights(p, kernel, outs, splits), acc_slot, parameters, resident, True,
+                    )  # fmt: skip
+                    for option in _slots(p, config, shape):
+                        if best is None or option.cycles < best.cycles:
+                            best = option
+    return best
+
+
+def _positions(p: Problem, room: int) -> list[tuple[int, int]]:
+    """(columns, rows) that fit ``room`` acc elements: whole rows where possible, else parts of one row or more."""
+    found = []
+    for columns in even_parts(p.width, room)[:3] if p.width > room else even_parts(p.width)[:4]:
+        found += [(columns, rows) for rows in even_parts(p.height, room // columns)]
+    if (1, 1) not in found:
+        found += [(c, 1) for c in even_parts(p.width, room)]
+    return list(dict.fromkeys(found))
+
+
+def _window(p: Problem, kernel: tuple[int, int], rows: int, columns: int) -> int:
+    height = rows if p.row_skip else (rows - 1) * p.strides[0] + kernel[0]
+    return height * ((columns - 1) * p.strides[1] + kernel[1])
+
+
+def _weights(p: Problem, kernel: tuple[int, int], outs: int, ins: int) -> int:
+    """Weight elements of one chunk of one operand, at most."""
+    if p.shared_weights:
+        return 1
+    return outs * (min(ins, p.band) if p.banded else ins) * kernel[0] * kernel[1]
+
+
+def _slots(p: Problem, config: HardwareConfig, t: Tiling) -> list[Tiling]:
+    """Legal slot counts for a shape, both loop orders, with their cost."""
+    if t.inp_slot > config.inp_depth or t.wgt_slot > config.wgt_depth:
+        return []
+    row_tiles, column_tiles, groups = _ceil(p.height, t.rows), _ceil(p.width, t.columns), _ceil(p.outs, t.outs)
+    per_group = min(p.ins, t.outs + p.band - 1) if p.banded else p.ins
+    kernel_chunks = _ceil(p.kernel[0], t.kernel[0]) * _ceil(p.kernel[1], t.kernel[1])
+    chunks = _ceil(per_group, t.ins) * kernel_chunks
+    input_keys = row_tiles * column_tiles * chunks * p.sources * (groups if p.banded else 1)
+    weight_keys = p.operands if p.shared_weights else groups * chunks * p.operands
+    inp_all = input_keys * t.inp_slot <= config.inp_depth
+    wgt_all = weight_keys * t.wgt_slot <= config.wgt_depth
+    inp_slots = input_keys if inp_all else _alternating(config.inp_depth, t.inp_slot, p.sources)
+    wgt_slots = weight_keys if wgt_all else _alternating(config.wgt_depth, t.wgt_slot, p.operands)
+    found = []
+    for outer in (True, False) if groups > 1 else (True,):
+        option = replace(t, inp_slots=inp_slots, wgt_slots=wgt_slots, outer_channels=outer)
+        found.append(replace(option, cycles=_cost(p, config, option, inp_all, wgt_all, chunks)))
+    return found
+
+
+def _alternating(depth: int, slot: int, streams: int) -> int:
+    """Two slots a stream where they fit, else as many as do."""
+    return max(1, min(2 * streams, depth // slot))
+
+
+def _cost(p: Problem, config: HardwareConfig, t: Tiling, inp_all: bool, wgt_all: bool, chunks: int) -> int:
+    """Predicted cycles: the busiest of compute and the two directions of the bus, plus what cannot overlap."""
+    row_tiles, column_tiles, groups = _ceil(p.height, t.rows), _ceil(p.width, t.columns), _ceil(p.outs, t.outs)
+    spatial = row_tiles * column_tiles
+    tiles = spatial * groups
+    bus = config.axi_data_bytes
+    positions = p.height * p.width
+    reads = min(p.band, p.ins) if p.banded else p.ins
+    work = positions * p.outs * reads * p.kernel[0] * p.kernel[1] * p.operands
+    vectors = positions * p.outs
+    steps = tiles * chunks * p.operands
+    chunk_uops = t.outs * (min(t.ins, p.band) if p.banded else t.ins) * t.kernel[0] * t.kernel[1]
+    pieces = _ceil(chunk_uops, config.uop_depth)
+    variants = min(steps, t.inp_slots * t.wgt_slots * t.acc_slots)
+    uop_loads = variants if variants * chunk_uops <= config.uop_depth else steps * pieces
+    uop_cycles = uop_loads * (LOAD_LATENCY + INSTRUCTION_OVERHEAD) + uop_loads * chunk_uops * config.uop_bytes // bus
+    inp_again = 1 if inp_all or p.banded or (not t.outer_channels and chunks == 1) else groups
+    inp_load = t.inp_slot * config.inp_bytes // bus
+    inp_cycles = inp_load * spatial * chunks * p.sources * (inp_again if not p.banded else groups)
+    wgt_again = 1 if wgt_all or (t.outer_channels and chunks * p.operands == 1) else spatial
+    wgt_load = t.wgt_slot * config.wgt_bytes // bus
+    wgt_cycles = wgt_load * (p.operands if p.shared_weights else groups * chunks * p.operands * wgt_again)
+    parameter_cycles = (1 if t.resident_parameters else (groups if t.outer_channels else tiles)) * (
+        LOAD_LATENCY + INSTRUCTION_OVERHEAD + t.parameters * config.acc_bytes // bus
+    )
+    compute = work + vectors * config.requant_cycles + (steps * pieces + tiles) * INSTRUCTION_OVERHEAD
+    compute += uop_cycles + parameter_cycles
+    store_tile = t.acc_slot * config.out_bytes // bus
+    loads = inp_cycles + wgt_cycles
+    overlapped = (inp_all or t.inp_slots >= 2 * p.sources) and (wgt_all or t.wgt_slots >= 2 * p.operands)
+    total = max(compute, loads) if overlapped else compute + loads
+    if t.acc_slots < 2:
+        total += store_tile * (tiles - 1)
+    if not overlapped:
+        total += steps * LOAD_LATENCY * 2
+    startup = LOAD_LATENCY + inp_load + wgt_load
+    return max(total, vectors * config.out_bytes // bus) + startup + store_tile
+
+
+def check_pieces(size: int, part: int) -> list[tuple[int, int]]:
+    """Return (start, count) of the parts of ``size``, each ``part`` long, the last what is left."""
+    return [(start, min(part, size - start)) for start in range(0, size, part)]
+
+
+def tile_grid(problem: Problem, tiling: Tiling) -> list[tuple[tuple[int, int], tuple[int, int], tuple[int, int]]]:
+    """Return the tiles in order: (first output block, count), (first row, count), (first column, count)."""
+    outs = check_pieces(problem.outs, tiling.outs)
+    places = list(
+        itertools.product(check_pieces(problem.height, tiling.rows), check_pieces(problem.width, tiling.columns))
+    )
+    if tiling.outer_channels:
+        return [(co, rows, columns) for co in outs for rows, columns in places]
+    return [(co, rows, columns) for rows, columns in places for co in outs]
