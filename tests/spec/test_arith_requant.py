@@ -27,9 +27,7 @@ def _cases(seed: int, count: int) -> list[tuple[int, int, int, int]]:
         multiplier = int(rng.integers(0, 2**32)) >> int(rng.integers(0, 32))
         found.append((acc, bias, multiplier, int(rng.integers(0, 64))))
     for acc in EDGE_ACC:
-        found += [
-            (acc, 0, m, t) for m in (0, 1, 2**31 - 1, 2**32 - 1, 2**30) for t in (0, 1, 30, 31, 32, 62, 63)
-        ]
+        found += [(acc, 0, m, t) for m in (0, 1, 2**31 - 1, 2**32 - 1, 2**30) for t in (0, 1, 30, 31, 32, 62, 63)]
     return found
 
 
@@ -60,9 +58,7 @@ def test_rounding_modes_equal_fractions() -> None:
         x = arith.wrap32(acc + bias)
         m = multiplier & 0x7FFFFFFF
         exact = Fraction(x * m, 1 << shift)
-        assert arith.scale_product(RequantMode.HALF_UP, x, multiplier, shift) == math.floor(
-            exact + Fraction(1, 2)
-        )
+        assert arith.scale_product(RequantMode.HALF_UP, x, multiplier, shift) == math.floor(exact + Fraction(1, 2))
         assert arith.scale_product(RequantMode.HALF_EVEN, x, multiplier, shift) == round(exact)
         assert arith.scale_product(RequantMode.FLOOR, x, multiplier, shift) == math.floor(exact)
 

@@ -147,9 +147,7 @@ class Tensor:
         if not self.is_float:
             low, high = self.value_range
             if not low <= self.zero_point <= high:
-                raise GraphError(
-                    self.name, "zero_point", self.zero_point, f"must be in {low}..{high} ({self.dtype})"
-                )
+                raise GraphError(self.name, "zero_point", self.zero_point, f"must be in {low}..{high} ({self.dtype})")
 
 
 @dataclass(frozen=True)
@@ -215,22 +213,16 @@ class Requant:
         if int(self.shift.values.max(initial=0)) > 63:
             raise GraphError(where, "requant.shift", int(self.shift.values.max()), "must be in 0..63")
         if int(self.multiplier.values.max(initial=0)) >= 2**31:
-            raise GraphError(
-                where, "requant.multiplier", int(self.multiplier.values.max()), "must be below 2^31"
-            )
+            raise GraphError(where, "requant.multiplier", int(self.multiplier.values.max()), "must be below 2^31")
         if output.dtype not in (INT8, UINT8):
             raise GraphError(where, "output", output.dtype, "a requantized result is int8 or uint8")
         if self.unsigned != (output.dtype == UINT8):
             raise GraphError(where, "requant.unsigned", self.unsigned, f"the output is {output.dtype}")
         if self.zero_point != output.zero_point:
-            raise GraphError(
-                where, "requant.zero_point", self.zero_point, f"the output has {output.zero_point}"
-            )
+            raise GraphError(where, "requant.zero_point", self.zero_point, f"the output has {output.zero_point}")
         least, most = output.value_range
         if not least <= self.low <= self.high <= most:
-            raise GraphError(
-                where, "requant clamp", (self.low, self.high), f"must be ordered in {least}..{most}"
-            )
+            raise GraphError(where, "requant clamp", (self.low, self.high), f"must be ordered in {least}..{most}")
 
 
 @dataclass(frozen=True)
@@ -261,11 +253,16 @@ class Node:
         """Shape and type rule: raise GraphError naming the node, field, value and limit."""
         raise NotImplementedError
 
-    def evaluate(
-        self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
-    ) -> NDArray:
+    def evaluate(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
         """Numpy reference: input values ``[N, ...]`` for any N to the output's values in its numpy type."""
         raise NotImplementedError
+
+    def ideal(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
+        """Real result in steps of the output, before rounding, zero point and clamp: float64, same shape.
+
+        The distance of its fraction to one half says how near a result is to a tie. Not for host nodes.
+        """
+        raise GraphError(self.name, "ideal", self.op, "the operator does not round")
 
     def macs(self, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> int:
         """Multiply-accumulates of the node for the batch of its tensors; 0 where there are none."""
@@ -368,9 +365,7 @@ class Graph:
                 raise GraphError(self.name, "output", name, "no node writes it")
         for tensor in self.tensors:
             if tensor.name not in defined:
-                raise GraphError(
-                    self.name, "tensor", tensor.name, "is neither an input nor written by a node"
-                )
+                raise GraphError(self.name, "tensor", tensor.name, "is neither an input nor written by a node")
         return self
 
     def text(self) -> str:

@@ -16,7 +16,7 @@ from openvta.compiler.errors import CompileError
 from openvta.compiler.graph import Graph, NDArray, Node
 from openvta.compiler.ops import Host
 
-CHUNK = 250
+CHUNK = 20
 """Images computed at a time, to bound memory."""
 
 

@@ -29,7 +29,6 @@ from openvta.compiler.importers._lower import (
     layer_weights,
     single_requant,
 )
-from openvta.compiler.importers.limits import Limits
 from openvta.compiler.importers._values import (
     AddCore,
     ClipStep,
@@ -49,6 +48,7 @@ from openvta.compiler.importers._values import (
     Unsupported,
     Value,
 )
+from openvta.compiler.importers.limits import Limits
 from openvta.spec.arith import quantize_array
 
 Handler = Callable[["Converter", str, onnx.NodeProto], "list[Value]"]
@@ -270,7 +270,7 @@ class Converter:
         for step in value.steps:
             if isinstance(step, ClipStep) and not self._on_grid(step, q):
                 raise Unsupported("the bounds of the clip before it are not multiples of its scale")
-        return self._apply_steps(value, core.tensor, 0, value.node.output[0])
+        return self._apply_steps(value, core.tensor, 0, f"{value.node.output[0]}:int")
 
     @staticmethod
     def _on_grid(step: ClipStep, q: Quantization) -> bool:

@@ -33,7 +33,12 @@ class Window:
 
 
 def read_window(
-    name: str, attributes: Attributes, shape: tuple[int, ...], kernel: tuple[int, ...] | None, *, ceil_mode: bool = False
+    name: str,
+    attributes: Attributes,
+    shape: tuple[int, ...],
+    kernel: tuple[int, ...] | None,
+    *,
+    ceil_mode: bool = False,
 ) -> Window:
     """Return the window of a node over a tensor ``[N, C, H, W]``.
 
@@ -66,11 +71,11 @@ def read_window(
     image = (shape[2], shape[3])
     pads = _pads(name, attributes, image, size, strides)
     ceil = ceil_mode and attributes.integer("ceil_mode", 0) != 0
-    out = [
-        pooled_size(image[a], size[a], strides[a], pads[a], pads[a + 2], ceil_mode=ceil) for a in (0, 1)
-    ]
+    out = [pooled_size(image[a], size[a], strides[a], pads[a], pads[a + 2], ceil_mode=ceil) for a in (0, 1)]
     if min(out) < 1:
-        raise ModelError(name, "kernel_shape", list(size), f"does not fit {image[0]} x {image[1]} with pads {list(pads)}")
+        raise ModelError(
+            name, "kernel_shape", list(size), f"does not fit {image[0]} x {image[1]} with pads {list(pads)}"
+        )
     return Window((size[0], size[1]), (strides[0], strides[1]), pads, (out[0], out[1]))
 
 

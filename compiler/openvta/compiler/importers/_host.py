@@ -182,7 +182,10 @@ def _model(part: Part, outputs: list[onnx.ValueInfoProto], batch: int | None, af
         part.name,
         [info(t, s) for t, s in zip(part.inputs, part.input_shapes, strict=True)],
         outputs,
-        [numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), key) for key, array in part.constants],
+        [
+            numpy_helper.from_array(np.ascontiguousarray(array).reshape(array.shape), key)
+            for key, array in part.constants
+        ],
     )
     opsets = [helper.make_opsetid(domain, version) for domain, version in part.domains]
     return helper.make_model(graph, opset_imports=opsets, ir_version=IR_VERSION, producer_name="openvta")
@@ -248,5 +251,3 @@ def finish(part: Part, tensors: tuple[str, ...], batch: int) -> bytes:
     whole = Part(**{**part.__dict__, "after": tuple(after)})
     data: bytes = _model(whole, outputs, batch, True).SerializeToString(deterministic=True)
     return data
-
-

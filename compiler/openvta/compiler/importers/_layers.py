@@ -100,9 +100,7 @@ def dense_core(
     if len(shape) != 2:
         raise Unsupported(f"an input of shape {list(shape)}, not N C")
     if not transposed:
-        weight = QConst(
-            np.ascontiguousarray(weight.array.T), weight.scale, weight.zero_point, 1 - weight.axis
-        )
+        weight = QConst(np.ascontiguousarray(weight.array.T), weight.scale, weight.zero_point, 1 - weight.axis)
         if not (weight.per_channel or weight.zero_point.size > 1):
             weight = QConst(weight.array, weight.scale, weight.zero_point, 0)
     if (weight.per_channel or weight.zero_point.size > 1) and weight.axis != 0:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import numpy_helper
 
 from openvta.compiler.errors import ModelError, printable
@@ -147,7 +147,9 @@ def check_tensor(tensor: onnx.TensorProto, where: str, limits: Limits) -> None:
     """Raise ModelError unless a stored tensor is inside the file and its data fit its shape."""
     if tensor.data_location == onnx.TensorProto.EXTERNAL or tensor.external_data:
         place = next((e.value for e in tensor.external_data if e.key == "location"), "")
-        raise ModelError(where, "external data", repr(place), "must be stored inside the model file: save it as one file")
+        raise ModelError(
+            where, "external data", repr(place), "must be stored inside the model file: save it as one file"
+        )
     dims = list(tensor.dims)
     if len(dims) > limits.dimensions:
         raise ModelError(where, "dimensions", len(dims), f"at most {limits.dimensions}")

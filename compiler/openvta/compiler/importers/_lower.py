@@ -120,14 +120,12 @@ def layer_weights(name: str, weight: QConst) -> tuple[Array, Array]:
     if weight.per_channel and weight.axis != 0:
         raise Unsupported(f"weights with scales along axis {weight.axis}, not along the output channels")
     wide = weight.corrected()
-    fits = -128 <= int(wide.min(initial=0)) and int(wide.max(initial=0)) <= 127
+    fits = int(wide.min(initial=0)) >= -128 and int(wide.max(initial=0)) <= 127
     scales = np.broadcast_to(weight.scale, (weight.array.shape[0],))
     return Array(wide, np.int8 if fits else np.int16), Array(scales, np.float64)
 
 
-def layer_bias(
-    name: str, bias: Const | QConst | None, input_scale: float, scales: NDArray
-) -> tuple[Array, float]:
+def layer_bias(name: str, bias: Const | QConst | None, input_scale: float, scales: NDArray) -> tuple[Array, float]:
     """Return the bias as int32 ``[O]`` in units of input scale * weight scale, and the largest rounding in those units.
 
     Raises:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from openvta.compiler.errors import ModelError, printable
-from openvta.compiler.graph import INT8, UINT8, NDArray, RANGES
+from openvta.compiler.graph import INT8, RANGES, UINT8, NDArray
 from openvta.compiler.importers._values import Const, QConst, Quantization, Unsupported, Value
 
 ACTIVATION_TYPES = (INT8, UINT8)
@@ -68,9 +68,7 @@ def check_type(kind: str) -> str:
     return kind
 
 
-def quantized_constant(
-    name: str, array: NDArray, scale: NDArray | None, zero: NDArray | None, axis: int
-) -> QConst:
+def quantized_constant(name: str, array: NDArray, scale: NDArray | None, zero: NDArray | None, axis: int) -> QConst:
     """Return a dequantized constant.
 
     Raises:

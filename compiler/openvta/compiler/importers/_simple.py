@@ -10,7 +10,7 @@ import numpy as np
 import onnx
 
 from openvta.compiler.errors import ModelError
-from openvta.compiler.graph import RANGES, UINT8, NDArray
+from openvta.compiler.graph import UINT8, NDArray
 from openvta.compiler.importers._attributes import Attributes
 from openvta.compiler.importers._convert import Converter, Handler
 from openvta.compiler.importers._geometry import Window, read_window
@@ -29,7 +29,6 @@ from openvta.compiler.importers._values import (
     PadStep,
     Pending,
     QConst,
-    Quantization,
     Real,
     ReshapeStep,
     Same,
@@ -224,17 +223,13 @@ def _stepped(
     raise Unsupported("its input is not quantized")
 
 
-def _average(
-    converter: Converter, name: str, node: onnx.NodeProto, attributes: Attributes, tensor: str
-) -> Pending:
+def _average(converter: Converter, name: str, node: onnx.NodeProto, attributes: Attributes, tensor: str) -> Pending:
     shape = converter.tensors[tensor].shape
     window = read_window(name, attributes, shape, None, ceil_mode=True)
     size = (shape[2], shape[3])
     include = attributes.integer("count_include_pad", 0) != 0
     try:
-        counts = divisors(
-            size, window.output, window.kernel, window.strides, window.pads, count_include_pad=include
-        )
+        counts = divisors(size, window.output, window.kernel, window.strides, window.pads, count_include_pad=include)
     except SpecError:
         raise Unsupported("a window that holds nothing but padding") from None
     core = AverageCore(tensor, window.kernel, window.strides, window.covering(size), counts)
@@ -340,9 +335,7 @@ def _resolved(name: str, shape: tuple[int, ...], wanted: list[int], *, zero_copi
     return tuple(dims)
 
 
-def _reshaped(
-    converter: Converter, name: str, node: onnx.NodeProto, value: Value, new: tuple[int, ...]
-) -> Value:
+def _reshaped(converter: Converter, name: str, node: onnx.NodeProto, value: Value, new: tuple[int, ...]) -> Value:
     shape = _activation_shape(converter, value)
     if not new or new[0] != shape[0]:
         raise Unsupported(f"a reshape from {list(shape)} to {list(new)}, which moves the batch")
@@ -480,4 +473,3 @@ HANDLERS: dict[tuple[str, str], Handler] = {
     ("com.microsoft", "QLinearAveragePool"): qlinear_average_pool,
 }
 """Importers of this module by domain and operator."""
-

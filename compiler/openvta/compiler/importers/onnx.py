@@ -14,7 +14,7 @@ from openvta.compiler.importers import _fold, _layers, _simple
 from openvta.compiler.importers._convert import Converter, HostPart
 from openvta.compiler.importers._load import Source, load_model
 from openvta.compiler.importers.limits import Limits
-from openvta.compiler.passes import import_pipeline
+from openvta.compiler.passes import Pipeline, import_pipeline
 
 DYNAMIC = ("DynamicQuantizeLinear", "ConvInteger", "MatMulInteger", "DynamicQuantizeMatMul", "DynamicQuantizeLSTM")
 """Operators of models whose activations are quantized at run time."""
@@ -43,6 +43,7 @@ def import_onnx(
     batch: int | None = None,
     strict: bool = False,
     limits: Limits | None = None,
+    pipeline: Pipeline | None = None,
 ) -> ImportResult:
     """Import a quantized ONNX model.
 
@@ -51,6 +52,7 @@ def import_onnx(
         batch: the size of an open (symbolic) batch dimension, 1 if not given; must agree with a fixed one.
         strict: raise if any node would have to run on the host.
         limits: limits of the file.
+        pipeline: passes to run on the result instead of ``passes.import_pipeline()``.
 
     Raises:
         ModelError: the file is damaged, over a limit, not quantized, or inconsistent; with ``strict`` also if there
@@ -67,7 +69,7 @@ def import_onnx(
     if strict and hosts:
         listed = "; ".join(str(part) for part in hosts[:8]) + ("; ..." if len(hosts) > 8 else "")
         raise ModelError(checked.label, "host parts", len(hosts), f"strict allows none: {listed}")
-    return ImportResult(import_pipeline().run(graph).verify(), hosts, tuple(converter.notes))
+    return ImportResult((pipeline or import_pipeline()).run(graph).verify(), hosts, tuple(converter.notes))
 
 
 def _check_dialect(source: Source) -> None:

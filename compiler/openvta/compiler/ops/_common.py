@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from openvta.compiler.errors import GraphError
 from openvta.compiler.graph import FLOAT32, INT8, UINT8, NDArray, Tensor
@@ -96,14 +95,9 @@ def exact_float(bound: int) -> type[np.floating[Any]]:
     return np.float32 if bound < 1 << 24 else np.float64
 
 
-def exact_matmul(values: NDArray, weights: NDArray, largest: int) -> npt.NDArray[np.int64]:
-    """Return ``values [..., K] @ weights [K, M]`` as int64, through float BLAS where that is exact.
+def matmul_type(weights: NDArray, largest: int) -> type[np.floating[Any]]:
+    """Return the float type in which ``values [..., K] @ weights [K, M]`` is exact, values up to +-``largest``.
 
-    ``largest`` bounds the magnitude of ``values``. Sums of magnitude 2^53 or more would not be exact, but they need a
-    K of more than 2^37 at 8 bits.
+    Sums of 2^53 or more would not be exact in float64, but they need a K of more than 2^37 at 8 bits.
     """
-    bound = largest * int(np.abs(weights.astype(np.int64)).sum(axis=0).max(initial=0))
-    kind = exact_float(bound)
-    product = values.astype(kind) @ weights.astype(kind)
-    result: npt.NDArray[np.int64] = product.astype(np.int64)
-    return result
+    return exact_float(largest * int(np.abs(weights.astype(np.int64)).sum(axis=0).max(initial=0)))

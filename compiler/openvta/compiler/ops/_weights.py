@@ -35,9 +35,7 @@ def check_weights(node: str, weight: Array, scale: Array, bias: Array) -> None:
     if weight.values.size == 0:
         raise GraphError(node, "weight shape", weight.shape, "must not be empty")
     if int(np.abs(weight.values.astype(np.int32)).max()) > 255:
-        raise GraphError(
-            node, "weight", int(np.abs(weight.values.astype(np.int32)).max()), "must be in -255..255"
-        )
+        raise GraphError(node, "weight", int(np.abs(weight.values.astype(np.int32)).max()), "must be in -255..255")
     if bias.shape != (channels,) or bias.values.dtype != np.dtype(np.int32):
         raise GraphError(node, "bias", bias, f"must be int32 of shape ({channels},)")
     if scale.shape != (channels,) or scale.values.dtype != np.dtype(np.float64):

@@ -39,19 +39,19 @@ class Add(Node):
             low, high = tensor.value_range
             bound += max(high - tensor.zero_point, tensor.zero_point - low) * abs(factor)
         if bound >= 1 << 31:
-            raise GraphError(
-                self.name, "coefficients", self.coefficients, f"a sum may reach {bound}, limit 2^31 - 1"
-            )
+            raise GraphError(self.name, "coefficients", self.coefficients, f"a sum may reach {bound}, limit 2^31 - 1")
         self.requant.check(self.name, y, 1)
         if self.requant.mode is not RequantMode.HALF_EVEN or self.requant.multiplier.values[0] != 1:
-            raise GraphError(
-                self.name, "requant.mode", self.requant.mode.name, "must be HALF_EVEN with multiplier 1"
-            )
+            raise GraphError(self.name, "requant.mode", self.requant.mode.name, "must be HALF_EVEN with multiplier 1")
 
-    def evaluate(
-        self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
-    ) -> NDArray:
+    def evaluate(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
         """See ``Node.evaluate``."""
         a = (values[0].astype(np.int32) - inputs[0].zero_point) * np.int32(self.coefficients[0])
         b = (values[1].astype(np.int32) - inputs[1].zero_point) * np.int32(self.coefficients[1])
         return self.requant.apply(a + b, np.zeros(1, np.int32))
+
+    def ideal(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
+        """See ``Node.ideal``."""
+        a, b = (v.astype(np.float64) - t.zero_point for v, t in zip(values, inputs, strict=True))
+        real: NDArray = (a * inputs[0].scale + b * inputs[1].scale) / outputs[0].scale
+        return real

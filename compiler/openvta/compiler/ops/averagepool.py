@@ -41,28 +41,34 @@ class AveragePool(Node):
         if found != self.divisor_values or found[0] < 1:
             raise GraphError(self.name, "divisor_values", self.divisor_values, f"must be {found}, all >= 1")
         if len(self.requants) != len(found):
-            raise GraphError(
-                self.name, "requants", len(self.requants), f"needs {len(found)}, one for each divisor"
-            )
+            raise GraphError(self.name, "requants", len(self.requants), f"needs {len(found)}, one for each divisor")
         for rule in self.requants:
             rule.check(self.name, y, 1)
 
-    def evaluate(
-        self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
-    ) -> NDArray:
+    def evaluate(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
         """See ``Node.evaluate``."""
-        zero = inputs[0].zero_point
-        image = padded(values[0].astype(np.int32), self.pads, zero) - zero
-        view = windows(image, self.kernel, self.strides)
-        acc = np.zeros(view.shape[:4], np.int32)
-        for i in range(self.kernel[0]):
-            for j in range(self.kernel[1]):
-                acc += view[..., i, j]
+        acc = self._sums(values[0], inputs[0].zero_point)
         result = np.empty(acc.shape, outputs[0].numpy_dtype)
         for divisor, rule in zip(self.divisor_values, self.requants, strict=True):
             mask = self.divisors.values == divisor
             result[:, :, mask] = rule.apply(acc[:, :, mask], np.zeros(1, np.int32))
         return result
+
+    def ideal(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
+        """See ``Node.ideal``."""
+        acc = self._sums(values[0], inputs[0].zero_point).astype(np.float64)
+        real: NDArray = acc * inputs[0].scale / (self.divisors.values * outputs[0].scale)
+        return real
+
+    def _sums(self, x: NDArray, zero: int) -> NDArray:
+        """Return the int32 sums of ``x`` minus its zero point over every window."""
+        image = padded(x.astype(np.int32), self.pads, zero) - zero
+        view = windows(image, self.kernel, self.strides)
+        acc = np.zeros(view.shape[:4], np.int32)
+        for i in range(self.kernel[0]):
+            for j in range(self.kernel[1]):
+                acc += view[..., i, j]
+        return acc
 
 
 @dataclass(frozen=True)
@@ -80,10 +86,15 @@ class GlobalAverage(Node):
             raise GraphError(self.name, "output shape", y.shape, f"must be {(*x.shape[:2], 1, 1)}")
         self.requant.check(self.name, y, 1)
 
-    def evaluate(
-        self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
-    ) -> NDArray:
+    def evaluate(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
         """See ``Node.evaluate``."""
         x = values[0].astype(np.int32) - inputs[0].zero_point
         acc = x.sum(axis=(2, 3), keepdims=True, dtype=np.int32)
         return self.requant.apply(acc, np.zeros(1, np.int32))
+
+    def ideal(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
+        """See ``Node.ideal``."""
+        total = (values[0].astype(np.float64) - inputs[0].zero_point).sum(axis=(2, 3), keepdims=True)
+        count = values[0].shape[2] * values[0].shape[3]
+        real: NDArray = total * inputs[0].scale / (count * outputs[0].scale)
+        return real

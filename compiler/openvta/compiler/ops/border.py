@@ -31,9 +31,7 @@ class Quantize(Node):
         eight_bit(self.name, "output", outputs[0])
         _same_shape(self.name, inputs[0], outputs[0])
 
-    def evaluate(
-        self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
-    ) -> NDArray:
+    def evaluate(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
         """See ``Node.evaluate``."""
         y = outputs[0]
         low, high = y.value_range
@@ -52,9 +50,7 @@ class Dequantize(Node):
         floating(self.name, "output", outputs[0])
         _same_shape(self.name, inputs[0], outputs[0])
 
-    def evaluate(
-        self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
-    ) -> NDArray:
+    def evaluate(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
         """See ``Node.evaluate``."""
         return dequantize_array(values[0], inputs[0].scale, inputs[0].zero_point)
 
@@ -71,17 +67,11 @@ class Recode(Node):
         _same_shape(self.name, x, y)
         offset = {(UINT8, INT8): -128, (INT8, UINT8): 128}.get((x.dtype, y.dtype))
         if offset is None:
-            raise GraphError(
-                self.name, "types", f"{x.dtype} -> {y.dtype}", "must be int8 -> uint8 or uint8 -> int8"
-            )
+            raise GraphError(self.name, "types", f"{x.dtype} -> {y.dtype}", "must be int8 -> uint8 or uint8 -> int8")
         if y.scale != x.scale or y.zero_point != x.zero_point + offset:
-            raise GraphError(
-                self.name, "output", (y.scale, y.zero_point), "must be the input's, moved by 128"
-            )
+            raise GraphError(self.name, "output", (y.scale, y.zero_point), "must be the input's, moved by 128")
 
-    def evaluate(
-        self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
-    ) -> NDArray:
+    def evaluate(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
         """See ``Node.evaluate``."""
         flipped = np.ascontiguousarray(values[0]).view(np.uint8) ^ np.uint8(0x80)
         return flipped.view(outputs[0].numpy_dtype)

@@ -13,7 +13,7 @@ from openvta.compiler.ops._common import (
     CHUNK_BYTES,
     check_window,
     eight_bit,
-    exact_matmul,
+    matmul_type,
     padded,
     same_batch,
     windows,
@@ -65,9 +65,7 @@ class Conv2d(Node):
         if self.groups < 1 or x.shape[1] % self.groups or o % self.groups:
             raise GraphError(self.name, "groups", self.groups, f"must divide {x.shape[1]} and {o} channels")
         if per_group * self.groups != x.shape[1]:
-            raise GraphError(
-                self.name, "weight shape", self.weight.shape, f"needs {x.shape[1]} / groups channels"
-            )
+            raise GraphError(self.name, "weight shape", self.weight.shape, f"needs {x.shape[1]} / groups channels")
         if y.shape[1] != o:
             raise GraphError(self.name, "output shape", y.shape, f"must have {o} channels")
         check_weights(self.name, self.weight, self.weight_scale, self.bias)
@@ -75,43 +73,48 @@ class Conv2d(Node):
 
     def accumulate(self, x: NDArray, zero_point: int) -> NDArray:
         """Return the int32 accumulators (bias excluded) ``[N, O, OH, OW]`` of ``x [N, C, H, W]``."""
-        image = padded(x.astype(np.int16), self.pads, zero_point) - np.int16(zero_point)
+        o, per_group, kh, kw = self.weight.shape
+        kind = matmul_type(self.weight.values.reshape(o, -1).T, 255)
+        image = padded(x.astype(kind) - kind(zero_point), self.pads, 0)
         view = windows(image, self.kernel, self.strides)
         n, _, oh, ow = view.shape[:4]
-        o, per_group, kh, kw = self.weight.shape
-        result = np.empty((n, o, oh, ow), dtype=np.int32)
         if per_group == 1:
-            self._depthwise(view, result)
-            return result
-        step = max(1, CHUNK_BYTES // (4 * oh * ow * per_group * kh * kw))
+            return self._depthwise(view)
+        result = np.empty((n, o, oh * ow), dtype=np.int32)
+        step = max(1, CHUNK_BYTES // (8 * oh * ow * per_group * kh * kw))
         outs = o // self.groups
         for group in range(self.groups):
-            rows = self.weight.values[group * outs : (group + 1) * outs].reshape(outs, -1).T
+            rows = self.weight.values[group * outs : (group + 1) * outs].reshape(outs, -1).astype(kind)
             channels = slice(group * per_group, (group + 1) * per_group)
             for start in range(0, n, step):
-                part = view[start : start + step, channels].transpose(0, 2, 3, 1, 4, 5)
-                flat = part.reshape(part.shape[0], oh * ow, per_group * kh * kw)
-                sums = wrap32_array(exact_matmul(flat, rows, 255))
-                block = sums.transpose(0, 2, 1).reshape(part.shape[0], outs, oh, ow)
-                result[start : start + step, group * outs : (group + 1) * outs] = block
-        return result
+                part = view[start : start + step, channels].transpose(0, 1, 4, 5, 2, 3)
+                flat = part.reshape(part.shape[0], per_group * kh * kw, oh * ow)
+                sums = wrap32_array(rows @ flat)
+                result[start : start + step, group * outs : (group + 1) * outs] = sums
+        return result.reshape(n, o, oh, ow)
 
-    def _depthwise(self, view: NDArray, result: NDArray) -> None:
-        """Fill ``result`` where every output channel reads one input channel."""
+    def _depthwise(self, view: NDArray) -> NDArray:
+        """Return the accumulators where every output channel reads one input channel."""
         o, _, kh, kw = self.weight.shape
         source = np.arange(o) // (o // self.groups)
-        result[...] = 0
+        taps = self.weight.values.astype(view.dtype)
+        result = np.zeros((view.shape[0], o, *view.shape[2:4]), view.dtype)
         for i in range(kh):
             for j in range(kw):
-                tap = self.weight.values[:, 0, i, j].astype(np.int32)[None, :, None, None]
-                result += view[..., i, j][:, source].astype(np.int32) * tap
+                result += view[..., i, j][:, source] * taps[None, :, 0, i, j, None, None]
+        return wrap32_array(result)
 
-    def evaluate(
-        self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
-    ) -> NDArray:
+    def evaluate(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
         """See ``Node.evaluate``."""
         acc = self.accumulate(values[0], inputs[0].zero_point)
         return self.requant.apply(acc, self.bias.values)
+
+    def ideal(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
+        """See ``Node.ideal``."""
+        acc = self.accumulate(values[0], inputs[0].zero_point).astype(np.float64)
+        form = (1, -1, 1, 1)
+        real: NDArray = (acc + self.bias.values.reshape(form)) * self.requant.ratio.values.reshape(form)
+        return real
 
     def macs(self, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> int:
         """See ``Node.macs``."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from openvta.compiler.errors import GraphError
 from openvta.compiler.graph import Array, NDArray, Node, Requant, Tensor
-from openvta.compiler.ops._common import eight_bit, exact_matmul, rank, same_batch
+from openvta.compiler.ops._common import eight_bit, matmul_type, rank, same_batch
 from openvta.compiler.ops._weights import check_weights, fold_zero_point, split_weight
 from openvta.spec.arith import wrap32_array
 
@@ -48,16 +48,19 @@ class Dense(Node):
 
     def accumulate(self, x: NDArray, zero_point: int) -> NDArray:
         """Return the int32 accumulators (bias excluded) ``[N, O]`` of ``x [N, C]``."""
-        return wrap32_array(
-            exact_matmul(x.astype(np.int16) - np.int16(zero_point), self.weight.values.T, 255)
-        )
+        kind = matmul_type(self.weight.values.T, 255)
+        return wrap32_array((x.astype(kind) - kind(zero_point)) @ self.weight.values.T.astype(kind))
 
-    def evaluate(
-        self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
-    ) -> NDArray:
+    def evaluate(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
         """See ``Node.evaluate``."""
         acc = self.accumulate(values[0], inputs[0].zero_point)
         return self.requant.apply(acc, self.bias.values)
+
+    def ideal(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
+        """See ``Node.ideal``."""
+        acc = self.accumulate(values[0], inputs[0].zero_point).astype(np.float64)
+        real: NDArray = (acc + self.bias.values) * self.requant.ratio.values
+        return real
 
     def macs(self, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> int:
         """See ``Node.macs``."""

@@ -34,9 +34,7 @@ class Clip(Node):
         if not least <= self.low <= self.high <= most:
             raise GraphError(self.name, "clamp", (self.low, self.high), f"must be ordered in {least}..{most}")
 
-    def evaluate(
-        self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
-    ) -> NDArray:
+    def evaluate(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
         """See ``Node.evaluate``."""
         result: NDArray = np.clip(values[0], self.low, self.high)
         return result
@@ -55,9 +53,12 @@ class Requantize(Node):
         _same_shape(self.name, x, y)
         self.requant.check(self.name, y, 1)
 
-    def evaluate(
-        self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
-    ) -> NDArray:
+    def evaluate(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
         """See ``Node.evaluate``."""
         acc = values[0].astype(np.int32) - inputs[0].zero_point
         return self.requant.apply(acc, np.zeros(1, np.int32))
+
+    def ideal(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
+        """See ``Node.ideal``."""
+        real: NDArray = (values[0].astype(np.float64) - inputs[0].zero_point) * inputs[0].scale / outputs[0].scale
+        return real

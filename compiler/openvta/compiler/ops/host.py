@@ -34,8 +34,6 @@ class Host(Node):
         if not outputs or not self.model:
             raise GraphError(self.name, "model", len(self.model), "a host part has a model and an output")
 
-    def evaluate(
-        self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
-    ) -> NDArray:
+    def evaluate(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
         """Not used: a host part may have several outputs; ``openvta.compiler.reference`` runs it."""
         raise GraphError(self.name, "evaluate", "Host", "host parts are run by openvta.compiler.reference")

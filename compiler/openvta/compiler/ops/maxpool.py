@@ -42,9 +42,7 @@ class MaxPool(Node):
             raise GraphError(self.name, "output shape", y.shape, f"must have {x.shape[1]} channels")
         check_nonempty(self.name, x, y, self.kernel, self.strides, self.pads)
 
-    def evaluate(
-        self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
-    ) -> NDArray:
+    def evaluate(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
         """See ``Node.evaluate``."""
         view = windows(padded(values[0], self.pads, inputs[0].value_range[0]), self.kernel, self.strides)
         result: NDArray = view[..., 0, 0].copy()

@@ -22,12 +22,8 @@ class Reshape(Node):
         eight_bit(self.name, "input", x)
         same_quantization(self.name, x, y)
         if x.shape[0] != y.shape[0] or np.prod(x.shape, dtype=np.int64) != np.prod(y.shape, dtype=np.int64):
-            raise GraphError(
-                self.name, "output shape", y.shape, f"must keep N and the number of values of {x.shape}"
-            )
+            raise GraphError(self.name, "output shape", y.shape, f"must keep N and the number of values of {x.shape}")
 
-    def evaluate(
-        self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]
-    ) -> NDArray:
+    def evaluate(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
         """See ``Node.evaluate``."""
         return values[0].reshape(values[0].shape[0], *outputs[0].shape[1:])

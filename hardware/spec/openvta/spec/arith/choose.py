@@ -106,9 +106,7 @@ def holds_exactly(scaling: Scaling, ratio: Fraction, low: int, high: int, clip: 
     acc = np.arange(low, high + 1, dtype=np.int64)
     ideal = half_even_ratio(acc, ratio)
     shift = np.full(1, scaling.shift, np.int64)
-    got = scale_product_array(
-        scaling.mode, acc.astype(np.int32), np.full(1, scaling.multiplier, np.uint32), shift
-    )
+    got = scale_product_array(scaling.mode, acc.astype(np.int32), np.full(1, scaling.multiplier, np.uint32), shift)
     return bool((np.clip(ideal, -clip, clip) == np.clip(got, -clip, clip)).all())
 
 
@@ -147,9 +145,7 @@ def choose_powers(ratios: list[float]) -> list[Scaling]:
             found.append(Scaling(RequantMode.HALF_EVEN, 0, 0, True))
             continue
         if not is_power_of_two(ratio) or not 2.0**-MAX_SHIFT <= ratio < 2.0**MULTIPLIER_BITS:
-            raise SpecError(
-                f"ratio = {ratio}: must be a power of two in 2^-{MAX_SHIFT} .. 2^{MULTIPLIER_BITS - 1}"
-            )
+            raise SpecError(f"ratio = {ratio}: must be a power of two in 2^-{MAX_SHIFT} .. 2^{MULTIPLIER_BITS - 1}")
         power = int(np.frexp(ratio)[1]) - 1
         found.append(Scaling(RequantMode.HALF_EVEN, 1 << max(power, 0), max(-power, 0), True))
     return found

@@ -74,9 +74,7 @@ def divisors(
             for p in range(output[axis])
         ]
         if min(line, default=1) < 1:
-            raise SpecError(
-                f"pooling: a window of {kernel[axis]} over {size[axis]} values, pads {pads}, covers none"
-            )
+            raise SpecError(f"pooling: a window of {kernel[axis]} over {size[axis]} values, pads {pads}, covers none")
         counts.append(np.array(line, dtype=np.int32))
     return np.outer(counts[0], counts[1]).astype(np.int32)
 
@@ -89,9 +87,7 @@ def average(total: int, divisor: int, ratio: Fraction, zero_point: int, low: int
     return clamp(round_half_even(Fraction(total) * ratio / divisor) + zero_point, low, high)
 
 
-def add_scaled(
-    a: int, b: int, coefficients: tuple[int, int], shift: int, zero_point: int, low: int, high: int
-) -> int:
+def add_scaled(a: int, b: int, coefficients: tuple[int, int], shift: int, zero_point: int, low: int, high: int) -> int:
     """Return clamp(round_half_even((a * ca + b * cb) / 2^shift) + zero_point); a and b without their zero points."""
     total = wrap32(a * coefficients[0] + b * coefficients[1])
     return clamp(rounding_shift(total, shift, half_even=True) + zero_point, low, high)

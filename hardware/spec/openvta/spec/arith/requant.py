@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openvta.spec.arith.words import clamp, rounding_shift, rounding_shift_array, wrap, wrap32, wrap32_array
+from openvta.spec.arith.words import add_array, clamp, rounding_shift, rounding_shift_array, wrap, wrap32, wrap32_array
 from openvta.spec.errors import EncodingError, SpecError
 from openvta.spec.isa import RequantMode
 
@@ -197,7 +197,7 @@ def requant_array(
     unsigned: bool,
 ) -> npt.NDArray[Any]:
     """Numpy form of :func:`requant`: int32 accumulators to int8 (uint8 where ``unsigned``); parameters broadcast."""
-    x = wrap32_array(np.asarray(acc, np.int64) + np.asarray(bias, np.int64))
+    x = add_array(acc, bias)
     y = scale_product_array(mode, x, np.asarray(multiplier, np.uint32), np.asarray(shift, np.int64))
     limited = np.maximum(np.minimum(y + np.asarray(zero_point, np.int64), high), low)
     return limited.astype(np.uint8 if unsigned else np.int8)
@@ -205,6 +205,4 @@ def requant_array(
 
 def parameter_words(params: Iterable[RequantParams]) -> npt.NDArray[np.int32]:
     """Return the parameter words of several lanes as int32 ``[3, lanes]``."""
-    return (
-        np.array([p.words() for p in params], dtype=np.int64).reshape(-1, PARAMETER_WORDS).T.astype(np.int32)
-    )
+    return np.array([p.words() for p in params], dtype=np.int64).reshape(-1, PARAMETER_WORDS).T.astype(np.int32)

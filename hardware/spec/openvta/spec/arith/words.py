@@ -132,8 +132,7 @@ def saturate(value: int, bits: int) -> int:
 
 def wrap32_array(values: npt.ArrayLike) -> Int32Array:
     """Numpy form of :func:`wrap32` for integers within int64."""
-    wide = np.asarray(values).astype(np.int64)
-    return (wide & 0xFFFFFFFF).astype(np.uint32).view(np.int32)
+    return np.asarray(values).astype(np.int64, copy=False).astype(np.int32, copy=False)
 
 
 def shr_array(x: npt.ArrayLike, y: npt.ArrayLike) -> Int32Array:
@@ -143,9 +142,7 @@ def shr_array(x: npt.ArrayLike, y: npt.ArrayLike) -> Int32Array:
     return wrap32_array(np.where(amount >= 0, wide >> np.maximum(amount, 0), wide << np.maximum(-amount, 0)))
 
 
-def rounding_shift_array(
-    x: npt.ArrayLike, amount: npt.ArrayLike, *, half_even: bool
-) -> npt.NDArray[np.int64]:
+def rounding_shift_array(x: npt.ArrayLike, amount: npt.ArrayLike, *, half_even: bool) -> npt.NDArray[np.int64]:
     """Numpy form of :func:`rounding_shift` for |x| < 2^63 and amounts 0..63."""
     wide = np.asarray(x, dtype=np.int64)
     shift = np.asarray(amount, dtype=np.int64)
