@@ -13,8 +13,8 @@ side only), ``int8``, ``uint8`` or ``int32``. An integer q stands for the real n
 ``scale`` is a float32 value held in a Python float (1.0 for float tensors).
 
 Nodes are frozen dataclasses in ``openvta.compiler.ops``, one file each. All have ``name``, ``inputs``, ``outputs``
-(tensor names) and ``origin`` (names of the model's nodes they came from). After the pass ``LowerToSigned`` every integer
-tensor an accelerator node touches is int8. The accelerator nodes (``x`` input values, ``z`` its zero point):
+(tensor names) and ``origin`` (names of the model's nodes they came from). After the pass ``LowerToSigned`` every
+integer tensor an accelerator node touches is int8. The accelerator nodes (``x`` input values, ``z`` its zero point):
 
 =================  =====================================================================================================
 ``Conv2d``         acc = sum((x - z) * weight) + bias; y = requant(acc). weight ``[O, C / groups, KH, KW]`` with its own
@@ -23,19 +23,19 @@ tensor an accelerator node touches is int8. The accelerator nodes (``x`` input v
                    groups = C is depthwise. ``folded_bias`` is the bias to use when x is not corrected by z.
 ``Dense``          the same for x ``[N, C]``: weight ``[O, C]``.
 ``Add``            y = requant((a - za) * coefficients[0] + (b - zb) * coefficients[1]); requant has multiplier 1, mode
-                   half even, one shift. Both inputs and the output have the same shape. |coefficient| < 2^23 and the sum
-                   fits int32, so does every partial product (also without correction by za, zb: 128 * 2^23).
+                   half even, one shift. Both inputs and the output have the same shape. |coefficient| < 2^23 and the
+                   sum fits int32, so does every partial product (also without correction by za, zb: 128 * 2^23).
 ``MaxPool``        maximum over the window; pads are left out (equal to the type's minimum). kernel, strides, pads.
-``AveragePool``    acc = sum over the window of (x - z), pads add 0; y = requants[k](acc) where ``divisors[oh, ow]`` of the
-                   position is ``divisor_values[k]``.
+``AveragePool``    acc = sum over the window of (x - z), pads add 0; y = requants[k](acc) where ``divisors[oh, ow]``
+                   of the position is ``divisor_values[k]``.
 ``GlobalAverage``  acc = sum over H and W of (x - z); y = requant(acc); output ``[N, C, 1, 1]``.
 ``Clip``           y = min(max(x, low), high), same scale and zero point (ReLU, ReLU6 and clip).
 ``Requantize``     y = requant(x - z).
 ``Reshape``        same values in row-major N, C, H, W order; N is kept.
 =================  =====================================================================================================
 
-Host nodes: ``Quantize`` (float32 -> int), ``Dequantize`` (int -> float32), ``Recode`` (graph border only: int8 <-> uint8
-by an offset of 128) and ``Host`` (an ONNX sub-model on float tensors, run by onnxruntime, with the reason why).
+Host nodes: ``Quantize`` (float32 -> int), ``Dequantize`` (int -> float32), ``Recode`` (graph border only: int8 <->
+uint8 by an offset of 128) and ``Host`` (an ONNX sub-model on float tensors, run by onnxruntime, with the reason why).
 
 ``Requant(mode, ratio, multiplier, shift, zero_point, low, high, unsigned, exact)`` is the hardware's rule
 (``openvta.spec.arith``) with all its operands: ``multiplier`` and ``shift`` are arrays of length 1 (one for all

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Numpy integer reference of a whole graph: the truth every backend must equal.
 
-Every accelerator node is computed by its own ``evaluate`` on the rules of ``openvta.spec.arith``, for any number of images
-at once; host parts run on onnxruntime without graph optimisation.
+Every accelerator node is computed by its own ``evaluate`` on the rules of ``openvta.spec.arith``, for any number of
+images at once; host parts run on onnxruntime without graph optimisation.
 """
 
 from __future__ import annotations

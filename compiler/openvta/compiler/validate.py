@@ -27,7 +27,8 @@ NEAR_TIE = 1e-4
 class LayerComparison:
     """One quantized tensor, computed from onnxruntime's integers and compared with onnxruntime's own.
 
-    ``worst_distance`` is the largest distance to a tie (in output steps) among the differing elements, 0 if none differs.
+    ``worst_distance`` is the largest distance to a tie (in output steps) among the differing elements, 0 if none
+    differs.
     """
 
     node: str

@@ -179,7 +179,7 @@ def to_array(tensor: onnx.TensorProto, where: str, limits: Limits) -> NDArray:
     """Return a stored tensor as numpy; 4-bit integers become 8-bit ones. Raises ModelError if it is damaged."""
     check_tensor(tensor, where, limits)
     try:
-        array = numpy_helper.to_array(tensor)
+        array: NDArray = numpy_helper.to_array(tensor)
     except (ValueError, TypeError, RuntimeError, IndexError) as error:
         raise ModelError(where, "data", list(tensor.dims), f"does not fit its shape and type ({error})") from None
     if tensor.data_type == onnx.TensorProto.INT4:

@@ -401,9 +401,8 @@ def identity(converter: Converter, name: str, node: onnx.NodeProto) -> list[Valu
     if node.op_type == "Dropout" and len([o for o in node.output if o]) > 1:
         raise Unsupported("the mask of a dropout")
     training = converter.operand(node, 2)
-    if node.op_type == "Dropout" and training is not None:
-        if not isinstance(training, Const) or training.array.any():
-            raise Unsupported("a dropout in training mode")
+    if training is not None and not (isinstance(training, Const) and not training.array.any()):
+        raise Unsupported("a dropout in training mode")
     value = converter.required(name, node, 0)
     if isinstance(value, Real) and node.output[0] in {o.name for o in converter.source.model.graph.output}:
         raise Unsupported("a copy of a float value")

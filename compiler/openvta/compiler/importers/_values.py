@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Union
+from typing import TypeAlias
 
 import onnx
 
@@ -101,7 +101,7 @@ class PadStep:
     pads: tuple[int, int, int, int]
 
 
-Step = Union[ClipStep, MaxPoolStep, ReshapeStep, PadStep]
+Step: TypeAlias = ClipStep | MaxPoolStep | ReshapeStep | PadStep
 
 
 @dataclass(frozen=True)
@@ -158,7 +158,7 @@ class GlobalAverageCore:
     tensor: str
 
 
-Core = Union[Same, ConvCore, DenseCore, AddCore, AverageCore, GlobalAverageCore]
+Core: TypeAlias = Same | ConvCore | DenseCore | AddCore | AverageCore | GlobalAverageCore
 
 
 @dataclass(frozen=True)
@@ -193,4 +193,4 @@ class Pending:
         )
 
 
-Value = Union[Const, QConst, Ints, Real, Pending]
+Value: TypeAlias = Const | QConst | Ints | Real | Pending

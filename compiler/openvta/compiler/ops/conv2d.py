@@ -27,7 +27,8 @@ class Conv2d(Node):
     """y = requant(sum((x - z) * weight) + bias) over windows of the padded input.
 
     ``weight`` int8 or int16 ``[O, C / groups, KH, KW]``, its zero point already subtracted; ``weight_scale`` float64
-    (float32 values) ``[O]``; ``bias`` int32 ``[O]`` in units of input scale * weight scale; ``strides`` (rows, columns);
+    (float32 values) ``[O]``; ``bias`` int32 ``[O]`` in units of input scale * weight scale; ``strides`` (rows,
+    columns);
     ``pads`` (top, left, bottom, right) of real zeros; ``groups`` divides C and O.
     """
 

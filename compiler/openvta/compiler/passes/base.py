@@ -2,8 +2,8 @@
 """Passes over the integer graph, and pipelines of them.
 
 A pass is a frozen dataclass whose fields are its options; ``run`` returns a new graph with the same meaning (unless the
-pass says otherwise). A pipeline prints as ``fold_clip;lower_to_signed`` or, with options, ``name(option=value)`` and is read
-back by ``parse_pipeline``.
+pass says otherwise). A pipeline prints as ``fold_clip;lower_to_signed`` or, with options, ``name(option=value)`` and
+is read back by ``parse_pipeline``.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@
 gives round_half_even(acc * ratio).
 
 - ratio = p / 2^k with p < 2^31: the half-even shift is the definition itself.
-- ratio = p / q, q odd and above 1: acc * p / q is never a tie (2 * acc * p would have to be an odd multiple of q) and stays at least
-  1 / (2q) away from one. With m the integer nearest ratio * 2^t the product errs by at most reach / 2^(t+1); the half-even
-  shift is exact when reach * q < 2^t.
+- ratio = p / q, q odd and above 1: acc * p / q is never a tie (2 * acc * p would have to be an odd multiple of q) and
+  stays at least 1 / (2q) away from one. With m the integer nearest ratio * 2^t the product errs by at most reach /
+  2^(t+1); the half-even shift is exact when reach * q < 2^t.
 - otherwise ties exist that an integer multiplier cannot hit; float32 mode often does (its product is rounded to 24
   bits, which restores a tie that is near enough). That is decided by trying every accumulator.
 """
@@ -99,7 +99,8 @@ def half_even_ratio(acc: npt.NDArray[np.int64], ratio: Fraction) -> npt.NDArray[
 
 
 def holds_exactly(scaling: Scaling, ratio: Fraction, low: int, high: int, clip: int = 1 << 9) -> bool:
-    """Return whether ``scaling`` is right for every accumulator in ``low..high``; results beyond +-``clip`` count as equal.
+    """Return whether ``scaling`` is right for every accumulator in ``low..high``; results beyond +-``clip`` count as
+    equal.
 
     The clip stands for the clamp to 8 bits that follows, zero point included.
     """
@@ -161,8 +162,9 @@ def add_coefficients(
 ) -> tuple[tuple[int, int], int, bool] | None:
     """Return ((ca, cb), shift, exact) for a * ratio_a + b * ratio_b, or None where no coefficients fit.
 
-    Coefficients are below 2^bits and ``reach[0] * ca + reach[1] * cb`` below 2^31, reach being the largest magnitude of each input
-    without its zero point. Powers of two become the smallest exact coefficients; else as many fraction bits as fit.
+    Coefficients are below 2^bits and ``reach[0] * ca + reach[1] * cb`` below 2^31, reach being the largest magnitude
+    of each input without its zero point. Powers of two become the smallest exact coefficients; else as many fraction
+    bits as fit.
     """
     exact = [Fraction(r) for r in ratios]
     limit = (1 << 31) - 1
