@@ -272,9 +272,15 @@ def check(bundle: Bundle) -> None:
             refuse("tensor", spec.name, "is there twice")
         names.add(spec.name)
         if spec.layout != LAYOUT or spec.dtype != "int8" or spec.role not in ("input", "output", "intermediate"):
-            refuse(f"tensor {spec.name}", (spec.layout, spec.dtype, spec.role), "layout CHWbc, dtype int8, a known role")
+            refuse(
+                f"tensor {spec.name}", (spec.layout, spec.dtype, spec.role), "layout CHWbc, dtype int8, a known role"
+            )
         if len(spec.shape) not in (2, 4) or min(spec.shape, default=0) < 1 or spec.shape[0] != bundle.config.batch:
-            refuse(f"tensor {spec.name}.shape", spec.shape, f"must be (N, C) or (N, C, H, W) with N = {bundle.config.batch}")
+            refuse(
+                f"tensor {spec.name}.shape",
+                spec.shape,
+                f"must be (N, C) or (N, C, H, W) with N = {bundle.config.batch}",
+            )
         if not 0 <= spec.offset <= spec.offset + device_bytes(bundle.config, spec.shape) <= size:
             refuse(f"tensor {spec.name}.offset", spec.offset, f"the tensor must lie inside {size} bytes")
     for number, segment in enumerate(bundle.segments):
@@ -282,7 +288,9 @@ def check(bundle: Bundle) -> None:
             refuse(f"segment {number}", segment.program.config.name, "is of another configuration")
         length = len(segment.program) * INSN_BYTES
         if segment.insn_offset % INSN_BYTES or not 0 <= segment.insn_offset <= segment.insn_offset + length <= size:
-            refuse(f"segment {number}.insn_offset", segment.insn_offset, f"must be 16-aligned and lie inside {size} bytes")
+            refuse(
+                f"segment {number}.insn_offset", segment.insn_offset, f"must be 16-aligned and lie inside {size} bytes"
+            )
     for number, step in enumerate(bundle.steps):
         if isinstance(step, AccelStep):
             if not 0 <= step.segment < len(bundle.segments):
@@ -389,7 +397,9 @@ def _members(data: bytes, label: str) -> dict[str, bytes]:
             limit = MAX_MANIFEST_BYTES if info.filename == MANIFEST else MAX_MEMBER_BYTES
             total += info.file_size
             if info.file_size > limit or total > MAX_TOTAL_BYTES:
-                raise FormatError(f"{label}: member {info.filename}: {info.file_size} bytes: at most {limit}, {MAX_TOTAL_BYTES} in all")
+                raise FormatError(
+                    f"{label}: member {info.filename}: {info.file_size} bytes: at most {limit}, {MAX_TOTAL_BYTES} in all"
+                )
             try:
                 with archive.open(info) as stream:
                     content = stream.read(info.file_size + 1)
@@ -403,7 +413,9 @@ def _members(data: bytes, label: str) -> dict[str, bytes]:
 
 def _build(manifest: dict[str, Any], members: dict[str, bytes], label: str) -> Bundle:
     if manifest.get("schema") != SCHEMA:
-        raise FormatError(f"{label}: schema = {manifest.get('schema')}: this version reads {SCHEMA}; compile the model again")
+        raise FormatError(
+            f"{label}: schema = {manifest.get('schema')}: this version reads {SCHEMA}; compile the model again"
+        )
     declared = manifest["members"]
     if set(declared) != set(members):
         wrong = sorted(set(declared) ^ set(members))

@@ -27,9 +27,7 @@ def pack_tensor(config: HardwareConfig, values: npt.NDArray[np.int8]) -> npt.NDA
     return np.ascontiguousarray(lanes).reshape(-1).view(np.uint8)
 
 
-def unpack_tensor(
-    config: HardwareConfig, data: npt.NDArray[np.uint8], shape: tuple[int, ...]
-) -> npt.NDArray[np.int8]:
+def unpack_tensor(config: HardwareConfig, data: npt.NDArray[np.uint8], shape: tuple[int, ...]) -> npt.NDArray[np.int8]:
     """Inverse of :func:`pack_tensor`: values of the logical ``shape`` with N = batch rows.
 
     Raises:
