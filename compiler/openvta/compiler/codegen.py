@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Code generation: accelerator phases of a graph become programs, with one image of micro-ops, weights and constants."""
+"""Code generation: accelerator phases of a graph become programs over one image of micro-ops, weights and constants."""
 
 from __future__ import annotations
 

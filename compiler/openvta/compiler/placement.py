@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from openvta.compiler.errors import CompileError, printable
 from openvta.compiler.graph import Graph, Node
 from openvta.compiler.ops import Dequantize, Host, Quantize, Recode, Reshape
-from openvta.compiler.schedule.lower import Form, reshaped_form, takes_any_form
+from openvta.compiler.schedule.lower import Form, keeps_storage, reshaped_form
 
 __all__ = ["Phase", "Place", "PlacementError", "forms_of", "partition", "place_nodes", "require_accelerator"]
 
@@ -22,7 +22,7 @@ class PlacementError(CompileError):
     def __init__(self, places: tuple[Place, ...]) -> None:
         lines = [f"{printable(p.node)} ({p.operator}): {printable(p.reason)}" for p in places]
         super().__init__(
-            f"strict: {len(places)} node(s) cannot run on the accelerator; change the model or compile without strict:\n  "
+            f"strict: {len(places)} node(s) cannot run on the accelerator; change the model or leave out strict:\n  "
             + "\n  ".join(lines)
         )
         self.places = places
@@ -75,13 +75,11 @@ def forms_of(graph: Graph) -> tuple[dict[str, Form], dict[str, str]]:
                 direct = reshaped_form(source, graph.tensor(output).shape)
                 if direct is not None:
                     forms[output] = direct
-                elif all(takes_any_form(reader, graph) for reader in graph.consumers(output)):
+                elif keeps_storage(output, graph):
                     forms[output] = source
                 else:
                     shapes = f"{graph.tensor(node.inputs[0]).shape} to {graph.tensor(output).shape}"
-                    moved[node.name] = (
-                        f"reshape of {shapes} moves values between channels for {_readers(graph, output)}"
-                    )
+                    moved[node.name] = f"reshape of {shapes} moves values across channels for {_readers(graph, output)}"
             elif node.op in ("Clip", "Requantize"):
                 forms[output] = source
     return forms, moved
@@ -101,7 +99,9 @@ def place_nodes(graph: Graph, moved: dict[str, str]) -> tuple[Place, ...]:
         elif isinstance(node, (Quantize, Dequantize, Recode)):
             places.append(Place(node.name, node.op, HOST, "converts between the model's types at its border", 0, True))
         elif node.name in moved:
-            places.append(Place(node.name, node.op, HOST, moved[node.name], macs))
+            border = all(reader.host for reader in graph.consumers(node.output))
+            reason = "names dimensions anew where the host reads them" if border else moved[node.name]
+            places.append(Place(node.name, node.op, HOST, reason, macs, border))
         else:
             places.append(Place(node.name, node.op, ACCELERATOR, "", macs))
     return tuple(places)

@@ -37,7 +37,7 @@ class ParameterTable:
         return int(self.words.shape[0])
 
     def elements(self, low: int, high: int, batch: int) -> Int32:
-        """Return sets ``low .. high - 1`` as acc elements ``[(high - low) * 3, batch * block]``, a row for each image."""
+        """Return sets ``low .. high - 1`` as acc elements ``[(high - low) * 3, batch * block]``, one row an image."""
         flat = self.words[low:high].reshape((high - low) * PARAMETER_WORDS, 1, -1)
         return np.repeat(flat, batch, axis=1).reshape((high - low) * PARAMETER_WORDS, -1)
 

@@ -92,8 +92,9 @@ def grouped_bank(node: str, weight: npt.NDArray[Any], groups: int, block: int, b
     start = output // per_out * per_in
     for offset in range(per_in):
         channel = start + offset
-        co = output // block
-        tiles[co, channel // block - np.asarray(first)[co], :, :, output % block, channel % block] = weight[:, offset]
+        row = output // block
+        place = channel // block - np.asarray(first)[row]
+        tiles[row, place, :, :, output % block, channel % block] = weight[:, offset]
     return TileBank(tiles, tuple(first), tuple(count))
 
 

@@ -74,16 +74,7 @@ class Emitter:
         if place is None:
             place = self._uops.place(key, count)
             source = self.image.uop.store(key)
-            insn = make(
-                Opcode.LOAD,
-                memory_id=MemId.UOP,
-                sram_base=place,
-                dram_base=source,
-                y_size=1,
-                x_size=count,
-                x_stride=count,
-            )
-            self._add(insn, moved=count * self.config.uop_bytes)
+            self._line(MemId.UOP, place, source, count, moved=count * self.config.uop_bytes)
         return place, place + count
 
     # load unit and acc loads ---------------------------------------------------------------------
@@ -174,10 +165,9 @@ class Emitter:
         span = (height - 1) * stride + width
         if height == 1:
             stride = width
-        fields = {
-            "memory_id": memory, "sram_base": sram, "dram_base": dram, "y_size": height, "x_size": width, "x_stride": stride,
-            "y_pad_0": top, "y_pad_1": bottom, "x_pad_0": left, "x_pad_1": right,
-        }  # fmt: skip
+        fields = {"y_pad_0": top, "y_pad_1": bottom, "x_pad_0": left, "x_pad_1": right}
+        fields |= {"memory_id": memory, "sram_base": sram, "dram_base": dram}
+        fields |= {"y_size": height, "x_size": width, "x_stride": stride}
         insn = make(Opcode.LOAD, **fields, **({"pad_value": pad} if pad and any(pads) else {}))
         size = (top + height + bottom) * (left + width + right)
         reads = (Span(Memory.DATA, dram, dram + span),)
@@ -193,21 +183,22 @@ class Emitter:
         data = self.config.wgt_type.pack(tiles.reshape(tiles.shape[0], -1)).tobytes()
         count = int(tiles.shape[0])
         dram = self.image.wgt.store(data)
-        insn = make(
-            Opcode.LOAD, memory_id=MemId.WGT, sram_base=sram, dram_base=dram, y_size=1, x_size=count, x_stride=count
-        )
-        self._add(insn, (), (Span(Memory.WGT, sram, sram + count),), len(data))
+        self._line(MemId.WGT, sram, dram, count, (Span(Memory.WGT, sram, sram + count),), len(data))
 
     def load_words(self, sram: int, words: npt.NDArray[np.int32]) -> None:
         """Load acc elements ``[n, batch * block]`` of int32 constants from the image to acc from ``sram`` on."""
         data = np.ascontiguousarray(words.astype("<i4")).tobytes()
         count = int(words.shape[0])
         dram = self.image.data.store(data, self.config.acc_bytes)
-        insn = make(
-            Opcode.LOAD, memory_id=MemId.ACC, sram_base=sram, dram_base=dram, y_size=1, x_size=count, x_stride=count
-        )
         self._zero[sram : sram + count] = False
-        self._add(insn, moved=len(data))
+        self._line(MemId.ACC, sram, dram, count, moved=len(data))
+
+    def _line(
+        self, memory: MemId, sram: int, dram: int, count: int, writes: tuple[Span, ...] = (), moved: int = 0
+    ) -> None:
+        """Emit a load of ``count`` consecutive elements."""
+        fields = {"sram_base": sram, "dram_base": dram, "y_size": 1, "x_size": count, "x_stride": count}
+        self._add(make(Opcode.LOAD, memory_id=memory, **fields), (), writes, moved)
 
     # compute unit --------------------------------------------------------------------------------
 

@@ -3,12 +3,13 @@
 
 All of them are one scheme: at every output position the GEMM unit sums weight tiles times input elements into acc,
 REQUANT narrows the sum and clears it, STORE writes it. Averages and elementwise operators use diagonal tiles.
-A residual addition reads two tensors; coefficients wider than a weight lane are written as digits, highest first, with a
-shift of the sum between them.
+A residual addition reads two tensors; coefficients wider than a weight lane are written as digits, highest first,
+with a shift of the sum between them.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Any
@@ -324,7 +325,7 @@ def rectangles(classes: npt.NDArray[np.integer[Any]]) -> list[tuple[int, Pair, P
             stop += 1
         line = classes[row]
         edges = [0, *(int(k) + 1 for k in np.flatnonzero(np.diff(line))), int(line.shape[0])]
-        for left, right in zip(edges[:-1], edges[1:], strict=True):
+        for left, right in itertools.pairwise(edges):
             found.append((int(line[left]), (row, stop - row), (left, right - left)))
         row = stop
     return sorted(found)

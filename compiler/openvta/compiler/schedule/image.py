@@ -55,7 +55,7 @@ class Arena:
         self.size = (start + count) * unit
         if self.size > ADDRESS_LIMIT:
             raise CompileError(
-                f"device memory: the {self.name} region = {self.size} bytes: at most {ADDRESS_LIMIT}; use a smaller model"
+                f"device memory: {self.name} region = {self.size} bytes: at most {ADDRESS_LIMIT}; use a smaller model"
             )
         return start
 

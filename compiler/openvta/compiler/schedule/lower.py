@@ -198,18 +198,23 @@ def clamp_rule(low: int, high: int) -> Requant:
     return Requant(RequantMode.HALF_EVEN, Array([1.0], np.float64), one, none, 0, low, high, exact=True)
 
 
-def takes_any_form(node: Node, graph: Graph) -> bool:
-    """Whether a node can read a tensor whose storage has another channel, height and width than its shape says.
+def keeps_storage(name: str, graph: Graph) -> bool:
+    """Whether all that read a tensor can read it stored under another channel count, height and width than its shape's.
 
-    True for nodes that use the values in row-major order: products over all of them, elementwise nodes, host nodes.
+    They can where they use the values in row-major order: products over all of them, elementwise nodes.
     """
-    if isinstance(node, Dense) or node.host:
+    readers = graph.consumers(name)
+    return name not in graph.outputs and bool(readers) and all(_any_form(reader, graph) for reader in readers)
+
+
+def _any_form(node: Node, graph: Graph) -> bool:
+    if isinstance(node, Dense):
         return True
     if isinstance(node, Conv2d):
         source = graph.tensor(node.inputs[0])
         return source.shape[2:] == (1, 1) and node.kernel == (1, 1) and node.groups == 1 and not any(node.pads)
     if isinstance(node, (Clip, Requantize)) or node.op == "Reshape":
-        return all(takes_any_form(reader, graph) for reader in graph.consumers(node.output))
+        return keeps_storage(node.output, graph)
     return False
 
 

@@ -18,7 +18,7 @@ LEAST = -128
 
 @dataclass(frozen=True, eq=False)
 class MaxLayer:
-    """Maximum over windows of ``source`` into ``target``; ``start`` is the padding above and left of the first window."""
+    """Maximum over windows of ``source`` into ``target``; ``start`` is the padding above and left of the first one."""
 
     name: str
     source: Plane

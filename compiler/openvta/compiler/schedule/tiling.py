@@ -27,9 +27,10 @@ class Problem:
     """What the tiler needs to know of a layer.
 
     ``outs`` and ``ins`` are blocks; ``banded`` says that an output block reads ``band`` input blocks around its own
-    place instead of all; ``operands`` is the number of weight banks summed at each position, ``sources`` the number of input
-    tensors; ``shared_weights`` that one tile serves every position; ``row_skip`` that only needed rows are loaded (kernel
-    height 1); ``parameter_sets`` how many sets the layer has; ``spread_parameters`` that each output block has its own.
+    place instead of all; ``operands`` is the number of weight banks summed at each position, ``sources`` the number of
+    input tensors; ``shared_weights`` that one tile serves every position; ``row_skip`` that only needed rows are loaded
+    (kernel height 1); ``parameter_sets`` how many sets the layer has; ``spread_parameters`` that each output block has
+    its own.
     """
 
     name: str
@@ -78,8 +79,9 @@ class Tiling:
         order = "channels outside" if self.outer_channels else "positions outside"
         return (
             f"tile {self.outs} blocks x {self.rows} x {self.columns}, chunks of {self.ins} blocks x {self.kernel[0]} x "
-            f"{self.kernel[1]}, {order}, slots inp {self.inp_slots} x {self.inp_slot}, wgt {self.wgt_slots} x {self.wgt_slot}, "
-            f"acc {self.acc_slots} x {self.acc_slot}, parameters {self.parameters}"
+            f"{self.kernel[1]}, {order}, slots inp {self.inp_slots} x {self.inp_slot}, "
+            f"wgt {self.wgt_slots} x {self.wgt_slot}, acc {self.acc_slots} x {self.acc_slot}, "
+            f"parameters {self.parameters}"
         )
 
 
