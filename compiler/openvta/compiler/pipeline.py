@@ -7,6 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeAlias
 
 import onnx
 
@@ -22,7 +23,7 @@ from openvta.spec.bundle import ALIGNMENT, AccelStep, Bundle, HostStep, LayerInf
 from openvta.spec.config import HardwareConfig, load_config
 from openvta.spec.isa import INSN_BYTES
 
-Model = str | os.PathLike[str] | bytes | onnx.ModelProto | Graph
+Model: TypeAlias = str | os.PathLike[str] | bytes | onnx.ModelProto | Graph
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +62,7 @@ def compile(
         The bundle; equal arguments give equal bytes.
 
     Raises:
-        CompileError: the model is damaged or unsupported, no tile shape of a layer fits, or the memory does not suffice.
+        CompileError: the model is damaged or unsupported, no tile shape of a layer fits, or memory does not suffice.
         PlacementError: ``strict`` and nodes on the host.
         ConfigError: no such configuration.
     """
