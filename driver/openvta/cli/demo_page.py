@@ -80,7 +80,10 @@ def _model(name: str, model: Report, peak: int) -> str:
     cards = "".join(
         (
             _card(f"{100 * model['accuracy']:.1f} %", f"of {model['images']:,} test digits right"),
-            _card(f"{model['logits_equal_reference']:,} / {total:,}", "logits on the simulator equal to the integer reference"),
+            _card(
+                f"{model['logits_equal_reference']:,} / {total:,}",
+                "logits on the simulator equal to the integer reference",
+            ),
             _card(f"{compared:,} / {total:,}", "logits equal to onnxruntime, graph optimisation off"),
             _card(f"{model['rtl_equal_fsim']} / {model['rtl_images']}", "images on the RTL equal to the simulator"),
             _card(f"{model['cycles']:,}", "RTL cycles an image"),

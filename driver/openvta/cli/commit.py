@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commit a figure was measured at."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+
+def commit() -> str:
+    """Short hash of the checkout, with "+changes" where the tree differs from it; "unknown" outside a checkout."""
+    folder = Path(__file__).resolve().parent
+    try:
+        short = subprocess.run(
+            ["git", "rev-parse", "--short=12", "HEAD"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=True,
+        ).stdout.strip()
+        changes = subprocess.run(
+            ["git", "status", "--porcelain", "--untracked-files=no"],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            timeout=20,
+            check=True,
+        ).stdout.strip()
+    except (OSError, subprocess.SubprocessError):
+        return "unknown"
+    return f"{short}+changes" if changes else short
