@@ -168,13 +168,9 @@ class DeviceMemory:
             result[:, done : done + high - low] = region.data[:, low:high]
         return result
 
-    def unwritten(self, address: int, nbytes: int) -> int | None:
-        """The first mapped byte of the range that nobody ever wrote, or None.
-
-        Raises:
-            BusFault: part of it is not mapped.
-        """
-        for region, low, high, _ in self._pieces(address, nbytes, write=False):
+    def first_unwritten(self, address: int, nbytes: int) -> int | None:
+        """The first mapped byte of the range that nobody ever wrote, or None."""
+        for region, low, high, _ in self._mapped(address, nbytes):
             mask = region.written[low:high]
             if not mask.all():
                 return region.base + low + int(np.argmin(mask))
@@ -235,6 +231,13 @@ class DeviceMemory:
         if len(region.data) != self.images:
             region.data = np.repeat(region.data, self.images, axis=0)
             self.layout += 1
+
+    def _mapped(self, address: int, nbytes: int) -> Iterator[tuple[Region, int, int, int]]:
+        """The pieces before the first that is missing."""
+        try:
+            yield from self._pieces(address, nbytes, write=False)
+        except BusFault:
+            return
 
     def _pieces(self, address: int, nbytes: int, *, write: bool) -> Iterator[tuple[Region, int, int, int]]:
         """(region, first, last + 1, bytes before) of a range; raises before the piece that is missing."""

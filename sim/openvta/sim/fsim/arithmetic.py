@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functional simulator's arithmetic on arrays, written for speed and checked against the specification's scalar rules."""
+"""The functional simulator's arithmetic on arrays, written for speed, checked against the specification's scalars."""
 
 from __future__ import annotations
 
@@ -172,8 +172,8 @@ def requantize(mode: RequantMode, acc: Int32, p: Parameters) -> Int32:
             nudge = np.where(right > 0, (high < 0).astype(np.int64), np.int64(0))
             high = high - nudge
         y = round_shift(high, right, even=False)
-    limited = np.maximum(np.minimum(y + p.zero, p.high), p.low)
-    return limited.astype(np.int32)
+    limited: Int32 = np.maximum(np.minimum(y + p.zero, p.high), p.low).astype(np.int32)
+    return limited
 
 
 def _float_product(x: Int32, p: Parameters) -> npt.NDArray[Any]:
@@ -181,12 +181,15 @@ def _float_product(x: Int32, p: Parameters) -> npt.NDArray[Any]:
     single = x.astype(np.float32)
     if p.factor is not None:
         with np.errstate(over="ignore", under="ignore"):
-            return np.rint(single * p.factor)
+            rounded: npt.NDArray[Any] = np.rint(single * p.factor)
+            return rounded
     product = (single.astype(np.float64) * p.mantissa).astype(np.float32).astype(np.float64)
-    return np.rint(np.ldexp(product, p.power))
+    exact: npt.NDArray[Any] = np.rint(np.ldexp(product, p.power))
+    return exact
 
 
 def _clamp_float(y: npt.NDArray[Any], p: Parameters) -> Int32:
     # Numbers of magnitude below 2^24 add the zero point exactly; larger ones are beyond every clamp either way.
     limited = np.maximum(np.minimum(y + p.zero.astype(y.dtype), p.high.astype(y.dtype)), p.low.astype(y.dtype))
-    return limited.astype(np.int32)
+    result: Int32 = limited.astype(np.int32)
+    return result

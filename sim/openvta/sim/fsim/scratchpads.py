@@ -52,6 +52,8 @@ class Scratchpads:
         self.acc = np.zeros((rows, config.acc_depth, block), np.int32)
         self.out = np.zeros((rows, config.acc_depth, block), np.int8)
         self.wgt_tags = np.zeros(config.wgt_depth, np.int64)
+        self.written = {memory: np.zeros(self.depth(memory), np.bool_) for memory in SCRATCHPADS}
+        """Elements written by the host or by a checked run; other runs do not keep it up to date."""
         self._tags = 1
 
     def depth(self, memory: Memory) -> int:
@@ -83,9 +85,12 @@ class Scratchpads:
         if memory is Memory.WGT:
             return self.wgt.astype(np.int8)
         batch = self.config.batch
-        source = {Memory.INP: self.inp, Memory.ACC: self.acc, Memory.OUT: self.out}[memory]
-        lanes = source[image * batch : (image + 1) * batch].transpose(1, 0, 2)
-        return lanes.astype(np.int32 if memory is Memory.ACC else np.int8)
+        lanes = self._lanes(memory)[image * batch : (image + 1) * batch].transpose(1, 0, 2)
+        values: IntArray = lanes.astype(np.int32 if memory is Memory.ACC else np.int8)
+        return values
+
+    def _lanes(self, memory: Memory) -> npt.NDArray[Any]:
+        return self.inp if memory is Memory.INP else self.acc if memory is Memory.ACC else self.out
 
     def write(self, memory: Memory, first: int, values: npt.ArrayLike) -> None:
         """Set elements from ``first`` on, in every image; shapes as :meth:`read` gives them.
@@ -112,14 +117,14 @@ class Scratchpads:
         if array.size and not lane.minimum <= int(array.min()) <= int(array.max()) <= lane.maximum:
             raise StateError(f"{memory.name.lower()}: values must be {lane.minimum}..{lane.maximum}")
         where = slice(first, first + len(array))
+        self.written[memory][where] = True
         if memory is Memory.UOP:
             self.uop[where] = array
         elif memory is Memory.WGT:
             self.wgt[where] = array
             self.wgt_tags[where] = self.new_tags(len(array))
         else:
-            target: npt.NDArray[Any] = {Memory.INP: self.inp, Memory.ACC: self.acc, Memory.OUT: self.out}[memory]
-            view = target.reshape(self.images, config.batch, -1, config.block)
+            view = self._lanes(memory).reshape(self.images, config.batch, -1, config.block)
             view[:, :, where] = array.transpose(1, 0, 2)
 
     def raw(self, memory: Memory, elements: npt.NDArray[np.int64], image: int = 0) -> npt.NDArray[np.uint8]:

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""REQUANT: parameters from three consecutive acc elements, results to out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from openvta.sim.fsim.access import Accesses
+from openvta.sim.fsim.alu import FAR
+from openvta.sim.fsim.arithmetic import Int32, Parameters, decode_parameters, keep_low, requantize
+from openvta.sim.fsim.loops import Indices, compact
+from openvta.sim.fsim.op import Core, Op, OpFault, Work
+from openvta.sim.fsim.scratchpads import Memory
+from openvta.spec import Cause, Insn, RequantMode
+
+KEEP_PARAMETERS = 8
+WORDS = 3
+
+
+@dataclass
+class Step:
+    """A rectangle of the nest: ``sets`` parameter elements, each used for ``points`` consecutive data elements."""
+
+    data: slice | Indices
+    params: Indices
+    sets: int
+    points: int
+
+
+class Requant(Op):
+    """One REQUANT instruction. Its indices depend on no micro-op, so it is planned once."""
+
+    name = "requant"
+
+    def __init__(self, core: Core, insn: Insn) -> None:
+        super().__init__(core, insn)
+        self.mode = RequantMode(insn["mode"])
+        self.clear, self.write_acc = bool(insn["clear"]), bool(insn["write_acc"])
+        self.unsigned = bool(insn["unsigned_out"])
+        self._steps: list[Step] | None = None
+        self._accesses: Accesses | None = None
+        self._known: dict[tuple[int, bytes], Parameters] = {}
+
+    def _indices(self) -> tuple[Indices, Indices]:
+        """Data and parameter index of every iteration, ``[iter_out, iter_in]`` each.
+
+        Raises:
+            OpFault: an index is out of range.
+        """
+        insn, depth = self.insn, self.core.config.acc_depth
+        last_out, last_in = insn["iter_out"] - 1, insn["iter_in"] - 1
+        data = insn["data_base"] + last_out * insn["data_factor_out"] + last_in * insn["data_factor_in"]
+        params = insn["param_base"] + last_out * insn["param_factor_out"] + last_in * insn["param_factor_in"]
+        if data >= depth:
+            raise OpFault(Cause.INDEX_RANGE, f"acc index {data} (data): depth is {depth}")
+        if params + WORDS - 1 >= depth:
+            raise OpFault(Cause.INDEX_RANGE, f"acc index {params + WORDS - 1} (parameters): depth is {depth}")
+        outer, inner = np.arange(last_out + 1)[:, None], np.arange(last_in + 1)[None, :]
+        return (
+            insn["data_base"] + outer * insn["data_factor_out"] + inner * insn["data_factor_in"],
+            insn["param_base"] + outer * insn["param_factor_out"] + inner * insn["param_factor_in"],
+        )
+
+    def _plan(self) -> list[Step]:
+        data, params = self._indices()
+        flat = data.reshape(-1)
+        read = np.unique(params.reshape(-1)[:, None] + np.arange(WORDS))
+        changes_acc = self.clear or self.write_acc
+        repeats = len(np.unique(flat)) < len(flat)
+        if repeats or (changes_acc and bool(np.isin(flat, read).any())):
+            steps = self._serial(flat, params.reshape(-1))
+        elif self.insn["param_factor_in"] == 0 or data.shape[1] == 1:
+            steps = [Step(compact(flat), params[:, 0], len(params), data.shape[1])]
+        else:
+            steps = [Step(compact(flat), params.reshape(-1), params.size, 1)]
+        self._accesses = self._find_accesses(flat, params.reshape(-1))
+        return steps
+
+    @staticmethod
+    def _serial(data: Indices, params: Indices) -> list[Step]:
+        """One iteration at a time; parameters are kept while their index stays the same."""
+        return [Step(slice(int(d), int(d) + 1), np.array([p]), 1, 1) for d, p in zip(data, params, strict=True)]
+
+    def _find_accesses(self, data: Indices, params: Indices) -> Accesses:
+        order = np.arange(len(data))
+        depth = self.core.config.acc_depth
+        first_read = np.full(depth, FAR, np.int64)
+        np.minimum.at(first_read, data, order)
+        for word in range(WORDS):
+            np.minimum.at(first_read, params + word, order)
+        first_write = np.full(depth, FAR, np.int64)
+        changed = self.clear or self.write_acc
+        if changed:
+            np.minimum.at(first_write, data, order)
+        needed = np.flatnonzero((first_read != FAR) & (first_read <= first_write))
+        written = np.unique(data)
+        writes = [(Memory.OUT, written)]
+        if changed:
+            writes.insert(0, (Memory.ACC, written))
+        return Accesses(reads=((Memory.ACC, needed),), writes=tuple(writes))
+
+    def _parameters(self, params: Indices) -> Parameters:
+        """Decoded parameters of several elements: arrays ``[R, sets, 1, block]``."""
+        acc = self.core.pads.acc
+        words = [acc.take(params + word, axis=1)[:, :, None, :] for word in range(WORDS)]
+        key = (len(params), b"".join(word.tobytes() for word in words))
+        found = self._known.get(key)
+        if found is None:
+            found = decode_parameters(words[0], words[1], words[2], unsigned=self.unsigned)
+            if len(self._known) >= KEEP_PARAMETERS:
+                del self._known[next(iter(self._known))]
+            self._known[key] = found
+        return found
+
+    def execute(self) -> None:
+        if self._steps is None:
+            self._steps = self._plan()
+        pads, bits = self.core.pads, self.core.config.out_bits
+        previous, held = -1, None
+        for step in self._steps:
+            if held is None or step.sets > 1 or step.params[0] != previous:
+                held, previous = self._parameters(step.params), int(step.params[0])
+            source: Int32 = pads.acc[:, step.data]
+            lanes = source.reshape(len(source), step.sets, step.points, -1)
+            result: npt.NDArray[np.int32] = requantize(self.mode, lanes, held).reshape(source.shape)
+            pads.out[:, step.data] = keep_low(result, bits)
+            if self.clear:
+                pads.acc[:, step.data] = 0
+            elif self.write_acc:
+                pads.acc[:, step.data] = result
+        if self.clear or self.write_acc:
+            self.core.acc_writes += self.insn["iter_out"] * self.insn["iter_in"]
+
+    def accesses(self) -> Accesses:
+        if self._accesses is None:
+            self._steps = self._plan()
+        return self._accesses or Accesses()
+
+    def work(self) -> Work:
+        return Work((("requant_vectors", self.insn["iter_out"] * self.insn["iter_in"]),))
