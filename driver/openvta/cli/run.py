@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
         if options.device != "fsim":
             console.say("--check means something on fsim only")
             return EXIT_USAGE
-        extra["checking"] = True
+        extra["check"] = True
     with open_device(options.device, config=bundle.config, **extra) as device:
         result = device.run(bundle, inputs, max_cycles=options.max_cycles)
         timed = "cycles" in device.capabilities
