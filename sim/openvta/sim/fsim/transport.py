@@ -15,7 +15,7 @@ from openvta.sim.memory import DeviceMemory
 from openvta.sim.trace import TraceEvent
 from openvta.spec import HardwareConfig
 
-CAPABILITIES = frozenset({"counters", "retire_events", "state", "bus_faults", "instant"})
+CAPABILITIES = frozenset({"counters", "retire_events", "state", "bus_faults", "instant", "zeroed", "images"})
 
 
 class FsimTransport:
@@ -92,6 +92,33 @@ class FsimTransport:
         for address in self._allocated:
             self.memory.free(address)
         self._allocated.clear()
+
+    def set_images(self, count: int) -> None:
+        """Run ``count`` images side by side from now on, in fresh memory; the core starts as after power-up."""
+        if count == self.memory.images:
+            return
+        self._allocated.clear()
+        self.memory = DeviceMemory(count)
+        self.machine = Machine(self.config, self.memory)
+        self._registers = RegisterModel(self.machine, self._run)
+        self._tracer = None if self._tracer is None else Tracer(self.machine)
+        self.report = None
+
+    def write_images(self, address: int, data: npt.NDArray[np.uint8]) -> None:
+        """Write different bytes for every image: uint8 ``[images, nbytes]``.
+
+        Raises:
+            BusFault: part of it is not allocated.
+        """
+        self.memory.write_images(address, data)
+
+    def read_images(self, address: int, nbytes: int) -> npt.NDArray[np.uint8]:
+        """The same bytes of every image: uint8 ``[images, nbytes]``.
+
+        Raises:
+            BusFault: part of it is not allocated.
+        """
+        return self.memory.read_images(address, nbytes)
 
     def read(self, address: int, nbytes: int) -> npt.NDArray[np.uint8]:
         """A copy of device memory.
