@@ -29,7 +29,7 @@ def run(config_name: str, memory: str, say: Callable[[str], None]) -> tuple[list
     data = repository() / "examples" / "digits"
     _, inputs, _ = load_digits(data)
     inputs = inputs[:IMAGES]
-    rows = []
+    rows: list[dict[str, Any]] = []
     for model in MODELS:
         path = data / model.file
         bundle = compile_model(path, config=config_name)
