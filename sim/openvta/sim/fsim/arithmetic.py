@@ -69,7 +69,7 @@ def round_shift(x: npt.NDArray[np.signedinteger[Any]], amount: Int64 | np.int64,
 
 
 def alu_function(op: AluOpcode, imm: int, *, use_imm: bool) -> Callable[[Int32, Int32], Int32]:
-    """``f(dst, src)`` of an ALU instruction: what goes to acc[dst], given the lanes of acc[dst] and acc[src].
+    """``f(dst, src)`` of an ALU instruction: a new array of what goes to acc[dst], given the lanes of acc[dst] and acc[src].
 
     With an immediate ``dst`` is only looked at by MAC; MOV with an immediate looks at neither's values.
     """
@@ -99,7 +99,7 @@ def alu_function(op: AluOpcode, imm: int, *, use_imm: bool) -> Callable[[Int32, 
         AluOpcode.SHR: shift,
         AluOpcode.MUL: lambda dst, src: (_unsigned(dst) * _unsigned(src)).view(np.int32),
         AluOpcode.MAC: lambda dst, src: (_unsigned(dst) + _unsigned(dst) * _unsigned(src)).view(np.int32),
-        AluOpcode.MOV: lambda dst, src: src,
+        AluOpcode.MOV: lambda dst, src: src.copy(),
     }
     return plain[op]
 
