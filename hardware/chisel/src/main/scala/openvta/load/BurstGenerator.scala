@@ -77,8 +77,9 @@ class BurstGenerator(p: VtaParams, choice: FormatChoice) extends Module {
   }
 
   private val next = io.request.bits
-  private def bytes(count: UInt, narrow: Bool): UInt = choice(narrow)(format => (count << format.elemLog).pad(rowBits + 32))
-  private val first = next.base + bytes(next.dramBase, next.narrow)
+  private def bytes(count: UInt): UInt =
+    choice(next.narrow)(format => (count << format.elemLog).pad(count.getWidth + choice.elemLogMax))
+  private val first = next.base + bytes(next.dramBase)
   // A base that is not aligned to an element (or a beat, if that is less) is taken as if it were.
   private val start = choice(next.narrow) { format =>
     val low = log2Ceil(math.min(format.elemBytes, format.beatBytes))
@@ -90,9 +91,9 @@ class BurstGenerator(p: VtaParams, choice: FormatChoice) extends Module {
     active  := !next.isNoop
     address := start
     row     := start
-    width   := bytes(next.xSize, next.narrow)
-    left    := bytes(next.xSize, next.narrow)
-    stride  := bytes(next.xStride, next.narrow)
+    width   := bytes(next.xSize)
+    left    := bytes(next.xSize)
+    stride  := bytes(next.xStride)
     rows    := next.ySize - 1.U
     merged  := RowMerge(next)
   }

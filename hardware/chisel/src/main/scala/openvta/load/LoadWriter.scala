@@ -26,7 +26,7 @@ object WriterJob {
   /** Bits of the longest fill: all rows of one side and the pad of a row. */
   def fillBits(p: VtaParams): Int = {
     val layout = p.layout("LOAD")
-    layout("x_size").width + layout("y_pad_0").width + 1
+    layout("x_size").width + 2 + layout("y_pad_0").width
   }
 
   def apply(p: VtaParams, request: LoadRequest): WriterJob = {
@@ -56,6 +56,8 @@ object WriterJob {
   * On a fault it stops for good and drops every beat.
   */
 class LoadWriter(p: VtaParams, spec: LoaderSpec, choice: FormatChoice) extends Module {
+  override def desiredName: String = s"LoadWriter${spec.name}"
+
   val io = IO(new Bundle {
     val job        = Flipped(Decoupled(new WriterJob(p)))
     val note       = Flipped(Decoupled(new BurstNote(p)))
@@ -177,15 +179,14 @@ class LoadWriter(p: VtaParams, spec: LoaderSpec, choice: FormatChoice) extends M
     }
   }
   private val loadParts = choice(job.narrow) { format =>
-    val all = Fill(format.partsPerBeat, 1.U(1.W)).pad(shape.parts)
     if (format.wide) {
       val count = shape.parts / format.partsPerBeat
       Cat((0 until count).map(k => Fill(format.partsPerBeat, part === k.U)).reverse)
-    } else Fill(shape.parts, 1.U(1.W)) | all
+    } else Fill(shape.parts, 1.U(1.W))
   }
   private val ok     = moves && !fault
   private val write  = Wire(shape.write)
-  write.index    := index
+  write.index    := index(shape.indexBits - 1, 0)
   write.elemMask := VecInit((0 until shape.elems).map(_.U < touched)).asUInt
   write.partMask := Mux(filling, Fill(shape.parts, 1.U(1.W)), loadParts)
   write.data     := Mux(filling, fillData, loadData)

@@ -105,3 +105,9 @@ class TensorLoader(p: VtaParams, spec: LoaderSpec) extends Module {
   io.busy       := writer.io.busy || jobs.io.deq.valid
   io.waitMemory := writer.io.waitMemory
 }
+
+/** The loader of micro-ops, to be elaborated alone. */
+class TensorLoaderUop(p: VtaParams) extends TensorLoader(p, LoaderSpec.uop(p))
+
+/** The loader of acc, to be elaborated alone. */
+class TensorLoaderAcc(p: VtaParams) extends TensorLoader(p, LoaderSpec.acc(p))
