@@ -62,6 +62,7 @@ def load_model(source: str | os.PathLike[str] | bytes | onnx.ModelProto, limits:
             has a cycle, an undefined or doubly defined tensor, or a constant whose data do not fit its shape.
     """
     label, model = _parse(source, limits)
+    _check_text(label, model)
     if not model.graph.node:
         raise ModelError(label, "nodes", 0, "the model has no nodes: is this an ONNX file?")
     if len(model.graph.node) > limits.nodes:
@@ -113,6 +114,30 @@ def _parse(source: str | os.PathLike[str] | bytes | onnx.ModelProto, limits: Lim
     except (DecodeError, RecursionError, RuntimeError, ValueError) as error:
         raise ModelError(label, "file", f"{len(data)} bytes", f"not an ONNX model, or cut short ({error})") from None
     return label, model
+
+
+def _check_text(label: str, model: onnx.ModelProto) -> None:
+    """Raise ModelError if a name is not valid text (a damaged file may hold any bytes there)."""
+
+    def check(field: str, *texts: object) -> None:
+        for text in texts:
+            if not isinstance(text, str):
+                raise ModelError(label, field, text, "is not valid text: the file is damaged")
+
+    graph = model.graph
+    check("graph name", graph.name)
+    for entry in model.opset_import:
+        check("opset_import", entry.domain)
+    for node in graph.node:
+        check("node", node.name, node.op_type, node.domain, *node.input, *node.output)
+        check("attribute", *(attribute.name for attribute in node.attribute))
+    for info in (*graph.input, *graph.output, *graph.value_info):
+        check("tensor", info.name)
+        if info.type.HasField("tensor_type"):
+            check("dimension", *(dim.dim_param for dim in info.type.tensor_type.shape.dim))
+    for tensor in graph.initializer:
+        check("initializer", tensor.name)
+        check("external data", *(t for entry in tensor.external_data for t in (entry.key, entry.value)))
 
 
 def _opset(label: str, model: onnx.ModelProto, limits: Limits) -> int:
