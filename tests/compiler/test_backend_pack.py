@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from openvta.compiler.errors import ModelError
 from openvta.compiler.graph import Array, Requant
 from openvta.compiler.pack import dense_bank, grouped_bank, parameter_table, uniform_bank
@@ -31,7 +32,9 @@ def test_dense_tiles_hold_the_weights_and_zero(outs: int, ins: int, block: int, 
     assert not found[:, ins:].any()
 
 
-@pytest.mark.parametrize(("groups", "outs", "ins", "block"), [(7, 1, 1, 4), (3, 4, 5, 4), (20, 2, 1, 16), (5, 7, 3, 16)])
+@pytest.mark.parametrize(
+    ("groups", "outs", "ins", "block"), [(7, 1, 1, 4), (3, 4, 5, 4), (20, 2, 1, 16), (5, 7, 3, 16)]
+)
 def test_grouped_tiles_are_zero_outside_the_groups(
     groups: int, outs: int, ins: int, block: int, rng: np.random.Generator
 ) -> None:
@@ -57,7 +60,7 @@ def test_spans_and_reads_of_banded_banks(rng: np.random.Generator) -> None:
 def test_a_weight_out_of_range_names_node_and_limit() -> None:
     with pytest.raises(ModelError, match=r"conv1: weight = 200: must be in -128\.\.127"):
         dense_bank("conv1", np.full((1, 1, 1, 1), 200), 4, 8)
-    with pytest.raises(ModelError, match="-8..7"):
+    with pytest.raises(ModelError, match=r"-8\.\.7"):
         uniform_bank("pool", 9, 4, 4)
 
 

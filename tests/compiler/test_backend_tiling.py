@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+
 from openvta.compiler.errors import ModelError
 from openvta.compiler.schedule.gemm import SlotCache, rectangles
 from openvta.compiler.schedule.tiling import Problem, Tiling, choose_tiling, even_parts, tile_grid

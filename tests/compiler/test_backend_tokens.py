@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+
 from compiler.backend_cases import MAKERS, conv_graph, make_graph
 from compiler.queue_model import run_interleaved
 from compiler.test_backend_tiling import random_config
