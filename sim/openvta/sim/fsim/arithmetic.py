@@ -16,6 +16,11 @@ Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
 FLOAT_MANTISSA = 1 << 23
+ORDINARY_EXPONENT = 127 + 96
+"""Float multipliers below 2^96 times 2^31 stay finite in float32."""
+FLOAT64_BITS = 20
+"""Multipliers of at most so many significant bits, times 32 bits and a half, are exact in float64."""
+FLOAT64_ROUNDING = (RequantMode.HALF_UP, RequantMode.HALF_EVEN, RequantMode.FLOOR)
 
 
 def narrow(values: Int32, bits: int, *, saturate: bool) -> npt.NDArray[np.int8]:
@@ -69,7 +74,7 @@ def round_shift(x: npt.NDArray[np.signedinteger[Any]], amount: Int64 | np.int64,
 
 
 def alu_function(op: AluOpcode, imm: int, *, use_imm: bool) -> Callable[[Int32, Int32], Int32]:
-    """``f(dst, src)`` of an ALU instruction: a new array of what goes to acc[dst], given the lanes of acc[dst] and acc[src].
+    """``f(dst, src)`` of an ALU instruction: what goes to acc[dst], a new array, given lanes of acc[dst] and acc[src].
 
     With an immediate ``dst`` is only looked at by MAC; MOV with an immediate looks at neither's values.
     """
@@ -108,22 +113,29 @@ def alu_function(op: AluOpcode, imm: int, *, use_imm: bool) -> Callable[[Int32, 
 class Parameters:
     """Requantization parameters decoded for one mode; every array broadcasts against the lanes.
 
-    ``factor`` float32 (mode FLOAT32 without extreme exponents), ``mantissa`` float64 and ``power`` int32 (any
-    exponents), ``multiplier`` and ``shift`` int64 (integer modes).
+    ``factor``: where a product in its float type, rounded once, is the mode's exact result: float32 in mode FLOAT32 (no
+    extreme exponents), float64 in integer modes (few enough significant bits). Otherwise None, and ``multiplier`` and
+    ``shift`` (int64) or, in mode FLOAT32, ``mantissa`` (float64) and ``power`` are used.
     """
 
+    mode: RequantMode
     bias: Int32
     zero: Int32
     low: Int32
     high: Int32
     multiplier: Int64
     shift: Int64
-    factor: npt.NDArray[np.float32] | None
     mantissa: npt.NDArray[np.float64]
     power: npt.NDArray[np.int32]
+    factor: npt.NDArray[Any] | None
+    float_zero: npt.NDArray[Any]
+    float_low: npt.NDArray[Any]
+    float_high: npt.NDArray[Any]
 
 
-def decode_parameters(bias: Int32, multiplier: Int32, packed: Int32, *, unsigned: bool) -> Parameters:
+def decode_parameters(
+    mode: RequantMode, bias: Int32, multiplier: Int32, packed: Int32, *, unsigned: bool
+) -> Parameters:
     """Parameters from the three words of every lane (any shape)."""
     raw = multiplier.astype(np.int64) & 0xFFFFFFFF
     word = packed.astype(np.int64) & 0xFFFFFFFF
@@ -134,62 +146,78 @@ def decode_parameters(bias: Int32, multiplier: Int32, packed: Int32, *, unsigned
 
     exponent = (raw >> 23) & 255
     mantissa = np.where(exponent == 0, 0, (raw & (FLOAT_MANTISSA - 1)) | FLOAT_MANTISSA).astype(np.float64)
-    factor = None
-    if bool((exponent < 255).all()):
-        bits = np.where(exponent == 0, 0, raw & 0x7FFFFFFF).astype(np.uint32)
-        factor = bits.view(np.float32)
+    integer, shift = raw & 0x7FFFFFFF, word & 63
+    factor: npt.NDArray[Any] | None = None
+    kind: type[np.floating[Any]] = np.float64
+    if mode is RequantMode.FLOAT32:
+        kind = np.float32
+        if int(exponent.max()) < ORDINARY_EXPONENT:
+            factor = np.where(exponent == 0, 0, raw & 0x7FFFFFFF).astype(np.uint32).view(np.float32)
+    elif mode in FLOAT64_ROUNDING:
+        odd = integer // np.maximum(integer & -integer, 1)
+        if int(odd.max()) < 1 << FLOAT64_BITS:
+            factor = np.ldexp(integer.astype(np.float64), -shift.astype(np.int32))
+    zero, low, high = byte(8), byte(16), byte(24)
     return Parameters(
+        mode=mode,
         bias=bias,
-        zero=byte(8),
-        low=byte(16),
-        high=byte(24),
-        multiplier=raw & 0x7FFFFFFF,
-        shift=word & 63,
-        factor=factor,
+        zero=zero,
+        low=low,
+        high=high,
+        multiplier=integer,
+        shift=shift,
         mantissa=mantissa,
         power=(exponent - 150).astype(np.int32),
+        factor=factor,
+        float_zero=zero.astype(kind),
+        float_low=low.astype(kind),
+        float_high=high.astype(kind),
     )
 
 
-def requantize(mode: RequantMode, acc: Int32, p: Parameters) -> Int32:
-    """clamp(y + zero point, low, high) of every lane as int32; where low is above high, low."""
-    x = (_unsigned(acc) + _unsigned(p.bias)).view(np.int32)
-    if mode is RequantMode.FLOAT32:
-        return _clamp_float(_float_product(x, p), p)
+def requantize(acc: Int32, p: Parameters) -> npt.NDArray[Any]:
+    """clamp(y + zero point, low, high) of every lane, whole numbers of some type; where low is above high, low."""
+    x = acc + p.bias
+    if p.factor is not None:
+        return _scaled(x, p, p.factor)
+    if p.mode is RequantMode.FLOAT32:
+        product = (x.astype(np.float32).astype(np.float64) * p.mantissa).astype(np.float32).astype(np.float64)
+        exact = np.rint(np.ldexp(product, p.power)) + p.zero
+        limited: npt.NDArray[Any] = np.maximum(np.minimum(exact, p.high), p.low)
+        return limited
     wide = x.astype(np.int64)
-    if mode is RequantMode.HALF_UP:
-        y = round_shift(wide * p.multiplier, p.shift, even=False)
-    elif mode is RequantMode.HALF_EVEN:
-        y = round_shift(wide * p.multiplier, p.shift, even=True)
-    elif mode is RequantMode.FLOOR:
+    if p.mode in (RequantMode.TFLITE_DOUBLE, RequantMode.TFLITE_RUY):
+        y = _tflite(x, p)
+    elif p.mode is RequantMode.FLOOR:
         y = (wide * p.multiplier) >> p.shift
     else:
-        left = np.maximum(31 - p.shift, 0).astype(np.uint32)
-        shifted = (_unsigned(x) << left).view(np.int32).astype(np.int64)
-        high = (shifted * p.multiplier + (1 << 30)) >> 31
-        right = np.maximum(p.shift - 31, 0)
-        if mode is RequantMode.TFLITE_DOUBLE:
-            nudge = np.where(right > 0, (high < 0).astype(np.int64), np.int64(0))
-            high = high - nudge
-        y = round_shift(high, right, even=False)
-    limited: Int32 = np.maximum(np.minimum(y + p.zero, p.high), p.low).astype(np.int32)
-    return limited
-
-
-def _float_product(x: Int32, p: Parameters) -> npt.NDArray[Any]:
-    """x times the float multiplier, each step rounded to 24 bits half to even, then to an integer; huge stays huge."""
-    single = x.astype(np.float32)
-    if p.factor is not None:
-        with np.errstate(over="ignore", under="ignore"):
-            rounded: npt.NDArray[Any] = np.rint(single * p.factor)
-            return rounded
-    product = (single.astype(np.float64) * p.mantissa).astype(np.float32).astype(np.float64)
-    exact: npt.NDArray[Any] = np.rint(np.ldexp(product, p.power))
-    return exact
-
-
-def _clamp_float(y: npt.NDArray[Any], p: Parameters) -> Int32:
-    # Numbers of magnitude below 2^24 add the zero point exactly; larger ones are beyond every clamp either way.
-    limited = np.maximum(np.minimum(y + p.zero.astype(y.dtype), p.high.astype(y.dtype)), p.low.astype(y.dtype))
-    result: Int32 = limited.astype(np.int32)
+        y = round_shift(wide * p.multiplier, p.shift, even=p.mode is RequantMode.HALF_EVEN)
+    result: npt.NDArray[Any] = np.maximum(np.minimum(y + p.zero, p.high), p.low)
     return result
+
+
+def _scaled(x: Int32, p: Parameters, factor: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """One float product and one rounding. Results beyond 2^24 may lose the zero point; every clamp cuts them anyway."""
+    y = x.astype(factor.dtype)
+    y *= factor
+    if p.mode is RequantMode.HALF_UP:
+        y += 0.5
+        np.floor(y, out=y)
+    elif p.mode is RequantMode.FLOOR:
+        np.floor(y, out=y)
+    else:
+        np.rint(y, out=y)
+    y += p.float_zero
+    np.minimum(y, p.float_high, out=y)
+    np.maximum(y, p.float_low, out=y)
+    return y
+
+
+def _tflite(x: Int32, p: Parameters) -> Int64:
+    left = np.maximum(31 - p.shift, 0).astype(np.uint32)
+    shifted = (_unsigned(x) << left).view(np.int32).astype(np.int64)
+    high = (shifted * p.multiplier + (1 << 30)) >> 31
+    right = np.maximum(p.shift - 31, 0)
+    if p.mode is RequantMode.TFLITE_DOUBLE:
+        high = high - np.where(right > 0, (high < 0).astype(np.int64), np.int64(0))
+    return round_shift(high, right, even=False)

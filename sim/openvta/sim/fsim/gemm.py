@@ -22,7 +22,7 @@ from openvta.sim.fsim.uops import UopFields, UopPlans
 from openvta.spec import Cause, Insn
 
 FLOAT32_EXACT = 1 << 24
-GATHER_LANES = 1 << 19
+GATHER_LANES = 1 << 17
 """Lanes of inp gathered for one product at a time, to stay in cache."""
 KEEP_PACKED = 16
 
@@ -77,19 +77,29 @@ class Product:
         points, terms = self.inp.shape
         groups = len(self.wgt)
         rows, block = len(inp), core.config.block
-        at_once = max(1, GATHER_LANES // (terms * block))
-        if rows * points <= at_once:
-            result = self._multiply(inp.take(self.inp, axis=1), weights)
+        at_once = GATHER_LANES // (points * terms * block)
+        if at_once >= rows:
+            self._add(acc, self._multiply(inp.take(self.inp, axis=1), weights), groups)
+        elif at_once:
+            for row in range(0, rows, at_once):
+                part = slice(row, row + at_once)
+                self._add(acc[part], self._multiply(inp[part].take(self.inp, axis=1), weights), groups)
         else:
-            result = np.empty((rows, points, groups * block), np.int32)
+            step = max(1, GATHER_LANES // (terms * block))
+            result = np.empty((points, groups * block), np.int32)
             for row in range(rows):
-                for first in range(0, points, at_once):
-                    part = slice(first, first + at_once)
-                    result[row, part] = self._multiply(inp[row].take(self.inp[part], axis=0), weights)
-        lanes = result.reshape(rows, points, groups, block)
+                for first in range(0, points, step):
+                    gathered = inp[row].take(self.inp[first : first + step], axis=0)
+                    result[first : first + step] = self._multiply(gathered, weights)
+                self._add(acc[row : row + 1], result, groups)
+
+    def _add(self, acc: npt.NDArray[np.int32], result: npt.NDArray[np.int32], groups: int) -> None:
+        """Add ``[rows * points, groups * block]`` to acc ``[rows, depth, block]``."""
+        rows, _, block = acc.shape
+        lanes = result.reshape(rows, -1, groups, block)
         if self.group_major:
             lanes = lanes.transpose(0, 2, 1, 3)
-        acc[:, self.where] += lanes.reshape(rows, points * groups, block)
+        acc[:, self.where] += lanes.reshape(rows, -1, block)
 
     @staticmethod
     def _multiply(
@@ -158,6 +168,7 @@ class Gemm(Op):
         self.plans = UopPlans(core, insn, self._check, self._plan)
         self.reset = bool(insn["reset"])
         self.saturate = bool(insn["sat"])
+        self._plain = not self.saturate and core.config.out_bits == 8
 
     def _check(self, uops: UopFields) -> None:
         insn, config = self.insn, self.core.config
@@ -195,9 +206,11 @@ class Gemm(Op):
                 continue
             for product in plan.products:
                 product.run(self.core)
-            pads.out[:, plan.written] = narrow(
-                pads.acc[:, plan.written], self.core.config.out_bits, saturate=self.saturate
-            )
+            if self._plain:
+                pads.out[:, plan.written] = pads.acc[:, plan.written]
+            else:
+                values = narrow(pads.acc[:, plan.written], self.core.config.out_bits, saturate=self.saturate)
+                pads.out[:, plan.written] = values
 
     def accesses(self) -> Accesses:
         return with_uops(self.insn, merged([plan.accesses for plan in self.plans.now()]))

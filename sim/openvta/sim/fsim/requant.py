@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,8 @@ from openvta.spec import Cause, Insn, RequantMode
 
 KEEP_PARAMETERS = 8
 WORDS = 3
+LANES_AT_ONCE = 1 << 15
+"""Lanes requantized at a time, to stay in cache."""
 
 
 @dataclass
@@ -103,13 +106,15 @@ class Requant(Op):
         return Accesses(reads=((Memory.ACC, needed),), writes=tuple(writes))
 
     def _parameters(self, params: Indices) -> Parameters:
-        """Decoded parameters of several elements: arrays ``[R, sets, 1, block]``."""
+        """Decoded parameters of several elements: arrays ``[R, sets, 1, block]``, or ``[1, ...]`` if all rows agree."""
         acc = self.core.pads.acc
         words = [acc.take(params + word, axis=1)[:, :, None, :] for word in range(WORDS)]
         key = (len(params), b"".join(word.tobytes() for word in words))
         found = self._known.get(key)
         if found is None:
-            found = decode_parameters(words[0], words[1], words[2], unsigned=self.unsigned)
+            if all(bool((word == word[:1]).all()) for word in words):
+                words = [word[:1] for word in words]
+            found = decode_parameters(self.mode, words[0], words[1], words[2], unsigned=self.unsigned)
             if len(self._known) >= KEEP_PARAMETERS:
                 del self._known[next(iter(self._known))]
             self._known[key] = found
@@ -118,21 +123,35 @@ class Requant(Op):
     def execute(self) -> None:
         if self._steps is None:
             self._steps = self._plan()
-        pads, bits = self.core.pads, self.core.config.out_bits
         previous, held = -1, None
         for step in self._steps:
             if held is None or step.sets > 1 or step.params[0] != previous:
                 held, previous = self._parameters(step.params), int(step.params[0])
-            source: Int32 = pads.acc[:, step.data]
-            lanes = source.reshape(len(source), step.sets, step.points, -1)
-            result: npt.NDArray[np.int32] = requantize(self.mode, lanes, held).reshape(source.shape)
-            pads.out[:, step.data] = keep_low(result, bits)
-            if self.clear:
-                pads.acc[:, step.data] = 0
-            elif self.write_acc:
-                pads.acc[:, step.data] = result
+            self._run(step, held)
         if self.clear or self.write_acc:
             self.core.acc_writes += self.insn["iter_out"] * self.insn["iter_in"]
+
+    def _run(self, step: Step, held: Parameters) -> None:
+        acc = self.core.pads.acc
+        rows = len(acc)
+        at_once = rows
+        if len(held.bias) == 1:
+            at_once = max(1, LANES_AT_ONCE // (step.sets * step.points * acc.shape[2]))
+        for first in range(0, rows, at_once):
+            self._run_rows(step, held, slice(first, min(first + at_once, rows)))
+
+    def _run_rows(self, step: Step, held: Parameters, rows: slice) -> None:
+        pads, bits = self.core.pads, self.core.config.out_bits
+        acc, out = pads.acc[rows], pads.out[rows]
+        source: Int32 = acc[:, step.data]
+        shape = (len(source), step.sets, step.points, source.shape[2])
+        result = requantize(source.reshape(shape), held).reshape(source.shape)
+        small: npt.NDArray[Any] = result.astype(np.uint8 if self.unsigned else np.int8)
+        out[:, step.data] = small.view(np.int8) if bits == 8 else keep_low(small, bits)
+        if self.clear:
+            acc[:, step.data] = 0
+        elif self.write_acc:
+            acc[:, step.data] = small
 
     def accesses(self) -> Accesses:
         if self._accesses is None:

@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from numpy.lib.stride_tricks import as_strided
 
 from openvta.sim.errors import BusFault, LockstepError
 from openvta.sim.fsim.access import Accesses, Span
@@ -16,6 +19,8 @@ from openvta.sim.fsim.scratchpads import Memory
 from openvta.sim.memory import ADDRESS_MASK, Bytes
 from openvta.spec import Cause, Insn, MemId
 from openvta.spec.dtypes import DType
+
+Array: TypeAlias = npt.NDArray[Any]
 
 WRITE_CHANNEL = 8
 CHANNELS = {MemId.UOP: 1, MemId.INP: 2, MemId.WGT: 3, MemId.ACC: 4, MemId.ACC_INT8: 4, MemId.ACC_UINT8: 4}
@@ -49,15 +54,19 @@ def pack_lanes(values: npt.NDArray[np.int8], bits: int) -> Bytes:
 
 
 class Transfer(Op):
-    """The common part: a rectangle of elements in device memory."""
+    """The common part: a rectangle of elements in device memory, and as many scratchpad elements."""
 
-    element_bytes: int
-    base_name: str
-    sram_memory: Memory
+    base_name: ClassVar[str]
+    sram_memory: ClassVar[Memory]
 
-    def __init__(self, core: Core, insn: Insn) -> None:
+    def __init__(self, core: Core, insn: Insn, element_bytes: int, elements: int) -> None:
         super().__init__(core, insn)
+        self.element_bytes = element_bytes
         self.rows, self.columns = insn["y_size"], insn["x_size"]
+        self.first = insn["sram_base"]
+        self.last = self.first + elements
+        self.fits = self.last <= core.pads.depth(self.sram_memory)
+        self._bound: tuple[int, int] | None = None
 
     def span(self) -> Span:
         """The device memory the instruction touches, at the present base address."""
@@ -65,32 +74,28 @@ class Transfer(Op):
         address = (self.core.bases[self.base_name] + self.insn["dram_base"] * size) & ADDRESS_MASK
         return Span(address, self.rows, self.columns * size, self.insn["x_stride"] * size)
 
-    def _check_range(self, elements: int) -> None:
-        first, depth = self.insn["sram_base"], self.core.pads.depth(self.sram_memory)
-        if first + elements > depth:
-            raise OpFault(
-                Cause.INDEX_RANGE,
-                f"{self.sram_memory.name.lower()} elements {first}..{first + elements - 1}: depth is {depth}",
-            )
+    def check_range(self) -> None:
+        """Raise OpFault where elements lie beyond the depth."""
+        if not self.fits:
+            name, depth = self.sram_memory.name.lower(), self.core.pads.depth(self.sram_memory)
+            raise OpFault(Cause.INDEX_RANGE, f"{name} elements {self.first}..{self.last - 1}: depth is {depth}")
+
+    def place(self) -> tuple[int, int]:
+        """What views of device memory depend on: its layout and the base address."""
+        return (self.core.memory.layout, self.core.bases[self.base_name])
 
 
 class Load(Transfer):
     """LOAD of one memory type: source rows to a padded rectangle of consecutive scratchpad elements."""
 
     name = "load"
-    channel: int
 
-    def __init__(self, core: Core, insn: Insn) -> None:
-        super().__init__(core, insn)
-        self.channel = CHANNELS[MemId(insn["memory_id"])]
+    def __init__(self, core: Core, insn: Insn, element_bytes: int) -> None:
         self.left, self.top = insn["x_pad_0"], insn["y_pad_0"]
-        self.width = self.left + self.columns + insn["x_pad_1"]
-        self.height = self.top + self.rows + insn["y_pad_1"]
-        self.elements = self.width * self.height
-        self.padded = self.elements != self.rows * self.columns
-        self._bound: tuple[int, int] | None = None
+        self.width = self.left + insn["x_size"] + insn["x_pad_1"]
+        self.height = self.top + insn["y_size"] + insn["y_pad_1"]
+        super().__init__(core, insn, element_bytes, self.width * self.height)
         self._source: Bytes | None = None
-        self._span = Span(0, 0, 0, 0)
 
     def source(self) -> Bytes:
         """The source rows: uint8 ``[1 or images, rows, row bytes]``, a view where they lie in one region.
@@ -98,18 +103,18 @@ class Load(Transfer):
         Raises:
             OpFault: part of them is not mapped.
         """
-        memory = self.core.memory
-        key = (memory.layout, self.core.bases[self.base_name])
-        if key == self._bound and self._source is not None:
+        if self._source is not None and self._bound == self.place():
             return self._source
-        span = self.span()
+        memory, span = self.core.memory, self.span()
         try:
             view = memory.rows(span.address, span.rows, span.row_bytes, span.pitch, write=False)
             if view is None:
+                self._source = None
                 return memory.read_rows(span.address, span.rows, span.row_bytes, span.pitch)
         except BusFault as fault:
-            raise OpFault(Cause.BUS_READ, str(fault), channel=self.channel, address=fault.address) from fault
-        self._bound, self._source = (memory.layout, key[1]), view
+            channel = CHANNELS[MemId(self.insn["memory_id"])]
+            raise OpFault(Cause.BUS_READ, str(fault), channel=channel, address=fault.address) from fault
+        self._bound, self._source = self.place(), view
         return view
 
     def shared_source(self) -> Bytes:
@@ -120,17 +125,20 @@ class Load(Transfer):
         rows: Bytes = source[0]
         return rows
 
-    def _fill_borders(self, target: npt.NDArray[Any], fill: int, axis: int) -> None:
-        """Pads of a target whose axes ``axis`` and ``axis + 1`` are height and width."""
+    def split(self, target: Array, axis: int) -> tuple[Array, list[Array]]:
+        """The inside of a target whose axes ``axis`` and ``axis + 1`` are height and width, and the pads around it."""
         lead = (slice(None),) * axis
-        low, high = self.top, self.top + self.rows
-        target[(*lead, slice(0, low))] = fill
-        target[(*lead, slice(high, None))] = fill
-        inside = slice(low, high)
-        target[(*lead, inside, slice(0, self.left))] = fill
-        target[(*lead, inside, slice(self.left + self.columns, None))] = fill
+        down = slice(self.top, self.top + self.rows)
+        right = slice(self.left, self.left + self.columns)
+        around = (
+            target[(*lead, slice(0, self.top))],
+            target[(*lead, slice(down.stop, None))],
+            target[(*lead, down, slice(0, self.left))],
+            target[(*lead, down, slice(right.stop, None))],
+        )
+        return target[(*lead, down, right)], [part for part in around if part.size]
 
-    def _fill_value(self, lane: DType) -> int:
+    def fill_value(self, lane: DType) -> int:
         """What a padded lane of a type holds."""
         insn = self.insn
         if insn["pad_min"]:
@@ -145,9 +153,8 @@ class Load(Transfer):
         return low - (1 << lane.bits) if low >> (lane.bits - 1) else low
 
     def accesses(self) -> Accesses:
-        self._check_range(self.elements)
-        first = self.insn["sram_base"]
-        elements = np.arange(first, first + self.elements, dtype=np.int64)
+        self.check_range()
+        elements = np.arange(self.first, self.last, dtype=np.int64)
         return Accesses(writes=((self.sram_memory, elements),), load=self.span())
 
     def work(self) -> Work:
@@ -162,49 +169,78 @@ class LoadUop(Load):
     sram_memory = Memory.UOP
 
     def __init__(self, core: Core, insn: Insn) -> None:
-        super().__init__(core, insn)
-        self.element_bytes = core.config.uop_bytes
+        super().__init__(core, insn, core.config.uop_bytes)
+        if self.fits:
+            target = core.pads.uop[self.first : self.last].reshape(self.height, self.width)
+            self._inside, self._pads = self.split(target, 0)
 
     def execute(self) -> None:
-        self._check_range(self.elements)
+        self.check_range()
         source = self.shared_source()
-        first = self.insn["sram_base"]
-        target = self.core.pads.uop[first : first + self.elements].reshape(self.height, self.width)
-        if self.padded:
-            self._fill_borders(target, 0, 0)
-            target = target[self.top : self.top + self.rows, self.left : self.left + self.columns]
-        target[...] = source.view("<u4")
+        for pad in self._pads:
+            pad[...] = 0
+        self._inside[...] = source.view("<u4")
 
 
 class LoadRows(Load):
-    """inp and acc: lanes of every image, whatever their width in device memory."""
+    """inp and acc: lanes of every image, whatever their width in device memory.
 
-    bits: int
-    lane: DType
+    Args:
+        core: the core.
+        insn: the instruction.
+        bits: width of a lane in device memory.
+        lane: type of a lane in the scratchpad.
+        element_bytes: bytes of an element in device memory.
+    """
+
     unsigned: ClassVar[bool] = False
 
+    def __init__(self, core: Core, insn: Insn, bits: int, lane: DType, element_bytes: int) -> None:
+        super().__init__(core, insn, element_bytes)
+        self.bits = bits
+        self._fill = self.fill_value(lane)
+        self._lanes: Array | None = None
+        if self.fits:
+            pads, config = core.pads, core.config
+            store: Array = pads.inp if self.sram_memory is Memory.INP else pads.acc
+            shape = (pads.images, config.batch, self.height, self.width, config.block)
+            target = store[:, self.first : self.last].reshape(shape)
+            self._inside, self._pads = self.split(target, 2)
+
     def execute(self) -> None:
-        self._check_range(self.elements)
+        if self._lanes is None or self._bound != self.place():
+            self._bind()
+        for pad in self._pads:
+            pad[...] = self._fill
+        if self._lanes is not None:
+            self._inside[...] = self._lanes
+            return
+        self._inside[...] = self._as_lanes(self.source())
+
+    def _bind(self) -> None:
+        """Keep a view of the source's lanes, where it can be one."""
+        self.check_range()
         source = self.source()
-        config = self.core.config
-        first = self.insn["sram_base"]
-        pads = self.core.pads
-        store: npt.NDArray[Any] = pads.inp if self.sram_memory is Memory.INP else pads.acc
-        target = store[:, first : first + self.elements].reshape(
-            pads.images, config.batch, self.height, self.width, config.block
-        )
-        if self.padded:
-            self._fill_borders(target, self._fill_value(self.lane), 2)
-            target = target[:, :, self.top : self.top + self.rows, self.left : self.left + self.columns]
-        lanes: npt.NDArray[Any]
+        self._lanes = self._as_lanes(source) if self._source is not None and self.bits >= 8 else None
+
+    def _as_lanes(self, source: Bytes) -> Array:
+        """Source rows as ``[1 or images, batch, rows, columns, block]``."""
+        lanes: Array
         if self.bits == 32:
             lanes = source.view("<i4")
         elif self.unsigned:
             lanes = source
         else:
             lanes = unpack_lanes(source, self.bits)
-        shape = (len(source), self.rows, self.columns, config.batch, config.block)
-        target[...] = lanes.reshape(shape).transpose(0, 3, 1, 2, 4)
+        config = self.core.config
+        steps = lanes.strides
+        if self.bits < 8:
+            lanes = np.ascontiguousarray(lanes)
+            steps = lanes.strides
+        shape = (len(source), config.batch, self.rows, self.columns, config.block)
+        size = lanes.itemsize
+        row = config.block * size
+        return as_strided(lanes, shape, (steps[0], row, steps[1], row * config.batch, size), writeable=False)
 
 
 class LoadInp(LoadRows):
@@ -214,9 +250,7 @@ class LoadInp(LoadRows):
     sram_memory = Memory.INP
 
     def __init__(self, core: Core, insn: Insn) -> None:
-        super().__init__(core, insn)
-        self.element_bytes = core.config.inp_bytes
-        self.bits, self.lane = core.config.inp_bits, core.config.inp_type
+        super().__init__(core, insn, core.config.inp_bits, core.config.inp_type, core.config.inp_bytes)
 
 
 class LoadAcc(LoadRows):
@@ -226,24 +260,32 @@ class LoadAcc(LoadRows):
     sram_memory = Memory.ACC
 
     def __init__(self, core: Core, insn: Insn) -> None:
-        super().__init__(core, insn)
-        self.element_bytes = core.config.acc_bytes
-        self.bits, self.lane = 32, core.config.acc_type
+        super().__init__(core, insn, core.config.acc_bits, core.config.acc_type, core.config.acc_bytes)
 
 
-class LoadAcc8(LoadAcc):
+class LoadAcc8(LoadRows):
     """acc elements of signed 8-bit lanes."""
 
+    base_name = "acc"
+    sram_memory = Memory.ACC
+
     def __init__(self, core: Core, insn: Insn) -> None:
-        super().__init__(core, insn)
-        self.element_bytes = core.config.acc8_bytes
-        self.bits = 8
+        super().__init__(core, insn, 8, core.config.acc_type, core.config.acc8_bytes)
 
 
 class LoadAccU8(LoadAcc8):
     """acc elements of unsigned 8-bit lanes."""
 
     unsigned = True
+
+
+@dataclass(eq=False)
+class KnownTiles:
+    """Weights seen before: their bytes, the tiles made of them, and the tags that name the tiles."""
+
+    raw: Bytes
+    tiles: npt.NDArray[np.float32]
+    tags: npt.NDArray[np.int64]
 
 
 class LoadWgt(Load):
@@ -254,36 +296,37 @@ class LoadWgt(Load):
     keep: ClassVar[int] = 4
 
     def __init__(self, core: Core, insn: Insn) -> None:
-        super().__init__(core, insn)
-        self.element_bytes = core.config.wgt_bytes
-        self._known: list[tuple[Bytes, npt.NDArray[np.float32], npt.NDArray[np.int64]]] = []
+        super().__init__(core, insn, core.config.wgt_bytes)
+        self._known: list[KnownTiles] = []
 
     def execute(self) -> None:
-        self._check_range(self.elements)
+        self.check_range()
         source = self.shared_source()
         pads = self.core.pads
-        where = slice(self.insn["sram_base"], self.insn["sram_base"] + self.elements)
-        for position, (raw, tiles, tags) in enumerate(self._known):
-            if np.array_equal(raw, source):
-                if not np.array_equal(pads.wgt_tags[where], tags):
-                    pads.wgt[where] = tiles
-                    pads.wgt_tags[where] = tags
-                if position:
-                    self._known.insert(0, self._known.pop(position))
-                return
+        known = next((tiles for tiles in self._known if bool((tiles.raw == source).all())), None)
+        if known is None:
+            known = self._convert(source)
+            self._known.insert(0, known)
+            del self._known[self.keep :]
+        elif known is not self._known[0]:
+            self._known.remove(known)
+            self._known.insert(0, known)
+        here = pads.wgt_tags[self.first : self.last]
+        if not (here == known.tags).all():
+            pads.wgt[self.first : self.last] = known.tiles
+            here[...] = known.tags
+
+    def _convert(self, source: Bytes) -> KnownTiles:
         config = self.core.config
         block = config.block
         tiles = np.empty((self.height, self.width, block, block), np.float32)
-        if self.padded:
-            self._fill_borders(tiles, self._fill_value(config.wgt_type), 0)
-        inside = tiles[self.top : self.top + self.rows, self.left : self.left + self.columns]
+        inside, pads = self.split(tiles, 0)
+        for pad in pads:
+            pad[...] = self.fill_value(config.wgt_type)
         inside[...] = unpack_lanes(source, config.wgt_bits).reshape(inside.shape)
-        tiles = tiles.reshape(-1, block, block)
-        tags = pads.new_tags(self.elements)
-        self._known.insert(0, (source.copy(), tiles, tags))
-        del self._known[self.keep :]
-        pads.wgt[where] = tiles
-        pads.wgt_tags[where] = tags
+        return KnownTiles(
+            source.copy(), tiles.reshape(-1, block, block), self.core.pads.new_tags(len(tiles) * self.width)
+        )
 
 
 class Store(Transfer):
@@ -294,23 +337,24 @@ class Store(Transfer):
     sram_memory = Memory.OUT
 
     def __init__(self, core: Core, insn: Insn) -> None:
-        super().__init__(core, insn)
-        self.element_bytes = core.config.out_bytes
-        self._bound: tuple[int, int] | None = None
+        super().__init__(core, insn, core.config.out_bytes, insn["y_size"] * insn["x_size"])
         self._target: Bytes | None = None
+        if self.fits:
+            pads, config = core.pads, core.config
+            shape = (pads.images, config.batch, self.rows, self.columns, config.block)
+            values = pads.out[:, self.first : self.last].reshape(shape)
+            self._lanes = values.transpose(0, 2, 3, 1, 4)
+        self._direct: Array | None = None
 
     def execute(self) -> None:
-        count = self.rows * self.columns
-        self._check_range(count)
+        if self._direct is not None and self._bound == self.place():
+            self._direct[...] = self._lanes
+            return
+        self.check_range()
         span = self.span()
         target = self._rows(span)
-        config, pads = self.core.config, self.core.pads
-        first = self.insn["sram_base"]
-        values = pads.out[:, first : first + count].reshape(
-            pads.images, config.batch, self.rows, self.columns, config.block
-        )
-        lanes = values.transpose(0, 2, 3, 1, 4).reshape(pads.images, self.rows, -1)
-        data = pack_lanes(lanes, config.out_bits)
+        pads = self.core.pads
+        data = pack_lanes(self._lanes.reshape(pads.images, self.rows, -1), self.core.config.out_bits)
         if target is None:
             self.core.memory.write_rows(span.address, data, span.pitch)
         elif span.pitch < span.row_bytes and span.rows > 1:
@@ -320,29 +364,33 @@ class Store(Transfer):
             target[...] = data
 
     def _rows(self, span: Span) -> Bytes | None:
+        """A view of the rows in device memory, marked as written; None where they span several regions."""
         memory = self.core.memory
-        key = (memory.layout, span.address)
-        if key == self._bound:
+        if self._bound == self.place():
             return self._target
         try:
             target = memory.rows(span.address, span.rows, span.row_bytes, span.pitch, write=True)
         except BusFault as fault:
             raise OpFault(Cause.BUS_WRITE, str(fault), channel=WRITE_CHANNEL, address=fault.address) from fault
         memory.mark_rows(span.address, span.rows, span.row_bytes, span.pitch)
-        self._bound, self._target = (memory.layout, span.address), target
+        self._bound, self._target, self._direct = self.place(), target, None
+        config = self.core.config
+        if target is not None and config.out_bits == 8 and (span.pitch >= span.row_bytes or span.rows == 1):
+            element = config.lanes
+            steps = (target.strides[0], target.strides[1], element, config.block, 1)
+            self._direct = as_strided(target.view(np.int8), self._lanes.shape, steps)
         return target
 
     def accesses(self) -> Accesses:
-        count = self.rows * self.columns
-        self._check_range(count)
-        first = self.insn["sram_base"]
-        return Accesses(reads=((Memory.OUT, np.arange(first, first + count, dtype=np.int64)),), store=self.span())
+        self.check_range()
+        elements = np.arange(self.first, self.last, dtype=np.int64)
+        return Accesses(reads=((Memory.OUT, elements),), store=self.span())
 
     def work(self) -> Work:
         return Work((("out_store_bytes", self.rows * self.columns * self.element_bytes),))
 
 
-LOADS: dict[MemId, type[Load]] = {
+LOADS: dict[MemId, Callable[[Core, Insn], Load]] = {
     MemId.UOP: LoadUop,
     MemId.INP: LoadInp,
     MemId.WGT: LoadWgt,
