@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Seeded single-operator models over random shapes, strides, pads, types, scales and zero points.
 
-``make_case(operator, seed)`` builds one quantized ONNX model and its input; the same seed gives the same bytes. ``cases``
-walks over all operators. Used for reference = onnxruntime, reference = simulator and reference = RTL.
+``make_case(operator, seed)`` builds one quantized ONNX model and its input; the same seed gives the same bytes.
+``cases`` walks over all operators. Used for reference = onnxruntime, reference = simulator and reference = RTL.
 """
 
 from __future__ import annotations

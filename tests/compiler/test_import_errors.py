@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from compiler.small_models import base_constants, conv_model, conv_nodes, model_of, quantize
 from onnx import TensorProto, helper, numpy_helper
 
+from compiler.small_models import base_constants, conv_model, conv_nodes, model_of, quantize
 from openvta.compiler.errors import CompileError, ModelError
 from openvta.compiler.importers import Limits, import_onnx
 
@@ -129,7 +129,9 @@ def test_unknown_operator_is_a_host_part_or_an_error() -> None:
     nodes = conv_nodes()
     nodes.append(helper.make_node("Frobnicate", ["y"], ["z"], name="frob", domain="com.example"))
     model = model_of(nodes, base_constants(), outputs=("z",), domains=(("com.example", 1),))
-    with pytest.raises(ModelError, match=r"frob: output 'z' shape = unknown: cannot be inferred for operator Frobnicate"):
+    with pytest.raises(
+        ModelError, match=r"frob: output 'z' shape = unknown: cannot be inferred for operator Frobnicate"
+    ):
         import_onnx(model)
     model.graph.output[0].CopyFrom(helper.make_tensor_value_info("z", TensorProto.FLOAT, ["n", 3, 3, 3]))
     result = import_onnx(model)
@@ -141,7 +143,7 @@ def test_unknown_operator_is_a_host_part_or_an_error() -> None:
 def test_domain_without_opset() -> None:
     nodes = conv_nodes()
     nodes.append(helper.make_node("Frobnicate", ["y"], ["z"], name="frob", domain="com.example"))
-    with pytest.raises(ModelError, match="frob: domain = com.example: is not in the model's opset_import"):
+    with pytest.raises(ModelError, match=r"frob: domain = com.example: is not in the model's opset_import"):
         import_onnx(model_of(nodes, base_constants(), outputs=("z",)))
 
 
@@ -266,7 +268,7 @@ def test_declared_shape_does_not_fit_the_data(dims: list[int], message: str) -> 
 def test_control_flow_functions_and_sparse_constants() -> None:
     branch = helper.make_graph([helper.make_node("Identity", ["x"], ["o"])], "branch", [], [])
     nodes = [*conv_nodes(), helper.make_node("If", ["y"], ["z"], name="if", then_branch=branch, else_branch=branch)]
-    with pytest.raises(ModelError, match="if: .*control flow"):
+    with pytest.raises(ModelError, match=r"if: .*control flow"):
         import_onnx(model_of(nodes, base_constants()))
     model = conv_model()
     model.functions.add(name="f", domain="d")
@@ -279,11 +281,11 @@ def test_control_flow_functions_and_sparse_constants() -> None:
 
 
 def test_limits() -> None:
-    with pytest.raises(ModelError, match="size = .*at most 100 bytes"):
+    with pytest.raises(ModelError, match=r"size = .*at most 100 bytes"):
         import_onnx(MODELS / "resnet8_mnist_pot.onnx", limits=Limits(file_bytes=100))
     with pytest.raises(ModelError, match="nodes = 7: at most 3"):
         import_onnx(conv_model(), limits=Limits(nodes=3))
-    with pytest.raises(ModelError, match="initializer 'w': shape .*at most 10 values"):
+    with pytest.raises(ModelError, match=r"initializer 'w': shape .*at most 10 values"):
         import_onnx(conv_model(), limits=Limits(tensor_values=10))
 
 

@@ -554,7 +554,7 @@ class Converter:
 
     def host(self, name: str, node: onnx.NodeProto, reason: str) -> list[Value]:
         """Emit a host part for one node of the model and return the values of its outputs."""
-        part = _host.build(self, name, node)
+        part = _host.build(self, name, node, reason)
         self.hosts.append(HostPart(name, node.op_type, reason))
         tensors = []
         for output, shape in zip(part.outputs, part.shapes, strict=True):
@@ -569,5 +569,8 @@ class Converter:
             if q is None:
                 values[output] = Real(tensor)
             else:
+                if len(self.tensors[tensor].shape) not in (2, 4):
+                    found = list(self.tensors[tensor].shape)
+                    raise ModelError(name, f"output '{output}' shape", found, f"{reason}; must be N C or N C H W")
                 values[output] = Ints(self._quantize_real(tensor, q, f"{output}:int", f"{name}:quantize"))
         return [values.get(output, Const(np.zeros(0))) for output in node.output]

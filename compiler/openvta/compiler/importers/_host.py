@@ -45,7 +45,7 @@ class Part:
     quantizations: tuple[Quantization | None, ...]
 
 
-def build(converter: Converter, name: str, node: onnx.NodeProto) -> Part:
+def build(converter: Converter, name: str, node: onnx.NodeProto, reason: str) -> Part:
     """Collect what a node needs to run alone, and infer the shapes of its outputs.
 
     Raises:
@@ -110,7 +110,7 @@ def build(converter: Converter, name: str, node: onnx.NodeProto) -> Part:
         found = _result(converter, node, kind) or integer
         if found is None or kind not in (TensorProto.INT8, TensorProto.UINT8):
             label = TensorProto.DataType.Name(kind) if kind else "unknown"
-            raise ModelError(name, f"output '{printable(output)}' type", label, _advice(node))
+            raise ModelError(name, f"output '{printable(output)}' type", label, f"{reason}; {_advice(node)}")
         results.append(found)
         _constants_of(f"{output}:out", found, constants)
         operands = [f"{output}:out", f"{output}:out:scale", f"{output}:out:zero"]

@@ -210,6 +210,11 @@ def _activation_shape(converter: Converter, value: Value) -> tuple[int, ...]:
     raise Unsupported("its input is a constant")
 
 
+def _any_shape(converter: Converter, value: Value) -> tuple[int, ...]:
+    """The shape of a constant or an activation."""
+    return value.array.shape if isinstance(value, Const) else _activation_shape(converter, value)
+
+
 def _stepped(
     converter: Converter, name: str, node: onnx.NodeProto, value: Value, step: Step, shape: tuple[int, ...]
 ) -> Value:
@@ -285,6 +290,8 @@ def pad(converter: Converter, name: str, node: onnx.NodeProto) -> list[Value]:
     listed = constant(name, "pads", converter.operand(node, 1))
     pads = attributes.integers("pads") if listed is None else tuple(int(v) for v in listed.reshape(-1))
     filling = constant(name, "value", converter.operand(node, 2))
+    if filling is not None and filling.size != 1:
+        raise ModelError(name, "value", list(filling.shape), "must be one number")
     fill = attributes.number("value", 0.0) if filling is None else float(filling.reshape(-1)[0])
     value = converter.required(name, node, 0)
     if not isinstance(value, Pending) or len(value.shape) != 4 or pads is None or len(pads) != 8:
@@ -306,13 +313,7 @@ def reshape(converter: Converter, name: str, node: onnx.NodeProto) -> list[Value
         raise ModelError(name, "shape", "missing", "must be a list of integers")
     wanted = [int(v) for v in target.reshape(-1)]
     value = converter.required(name, node, 0)
-    if isinstance(value, (Const, QConst)):
-        array = value.array if isinstance(value, Const) else None
-        if array is None:
-            raise Unsupported("a dequantized constant")
-        zero_copies = not attributes.integer("allowzero", 0)
-        return [Const(array.reshape(_resolved(name, array.shape, wanted, zero_copies=zero_copies)))]
-    shape = _activation_shape(converter, value)
+    shape = _any_shape(converter, value)
     new = _resolved(name, shape, wanted, zero_copies=not attributes.integer("allowzero", 0))
     return [_reshaped(converter, name, node, value, new)]
 
@@ -336,6 +337,8 @@ def _resolved(name: str, shape: tuple[int, ...], wanted: list[int], *, zero_copi
 
 
 def _reshaped(converter: Converter, name: str, node: onnx.NodeProto, value: Value, new: tuple[int, ...]) -> Value:
+    if isinstance(value, Const):
+        return Const(value.array.reshape(new))
     shape = _activation_shape(converter, value)
     if not new or new[0] != shape[0]:
         raise Unsupported(f"a reshape from {list(shape)} to {list(new)}, which moves the batch")
@@ -346,7 +349,7 @@ def flatten(converter: Converter, name: str, node: onnx.NodeProto) -> list[Value
     """Flatten behind the batch."""
     axis = Attributes(name, node, ("axis",)).integer("axis", 1)
     value = converter.required(name, node, 0)
-    shape = _activation_shape(converter, value)
+    shape = _any_shape(converter, value)
     if not -len(shape) <= axis <= len(shape):
         raise ModelError(name, "axis", axis, f"must be in {-len(shape)}..{len(shape)}")
     axis = axis + len(shape) if axis < 0 else axis
@@ -360,19 +363,21 @@ def squeeze(converter: Converter, name: str, node: onnx.NodeProto) -> list[Value
     listed = constant(name, "axes", converter.operand(node, 1))
     axes = attributes.integers("axes") if listed is None else tuple(int(v) for v in listed.reshape(-1))
     value = converter.required(name, node, 0)
-    shape = _activation_shape(converter, value)
+    shape = _any_shape(converter, value)
+    constants = isinstance(value, Const)
+    rank = len(shape) + (0 if node.op_type == "Squeeze" else len(axes or ()))
+    if any(not -rank <= a < rank for a in axes or ()) or len({a % rank for a in axes or ()}) != len(axes or ()):
+        raise ModelError(name, "axes", list(axes or ()), f"must be different numbers in {-rank}..{rank - 1}")
     if node.op_type == "Squeeze":
-        rank = len(shape)
-        chosen = {a % rank for a in axes} if axes else {i for i, d in enumerate(shape) if d == 1 and i}
+        chosen = {a % rank for a in axes} if axes else {i for i, d in enumerate(shape) if d == 1 and (i or constants)}
         if any(shape[a] != 1 for a in chosen):
             raise ModelError(name, "axes", sorted(chosen), f"only dimensions of 1 of {list(shape)} can go")
         new = tuple(d for i, d in enumerate(shape) if i not in chosen)
     else:
-        rank = len(shape) + len(axes or ())
         chosen = {a % rank for a in axes or ()}
         rest = iter(shape)
         new = tuple(1 if i in chosen else next(rest) for i in range(rank))
-    if 0 in chosen:
+    if 0 in chosen and not constants:
         raise Unsupported("a change of the batch dimension")
     return [_reshaped(converter, name, node, value, new)]
 
@@ -381,6 +386,10 @@ def transpose(converter: Converter, name: str, node: onnx.NodeProto) -> list[Val
     """Transpose of a constant, or one that only moves dimensions of 1."""
     order = Attributes(name, node, ("perm",)).integers("perm")
     value = converter.required(name, node, 0)
+    if isinstance(value, (Const, QConst)) and order is not None:
+        rank = value.array.ndim
+        if sorted(order) != list(range(rank)):
+            raise ModelError(name, "perm", list(order), f"must be an order of 0..{rank - 1}")
     if isinstance(value, QConst):
         axis = len(value.array.shape) - 1 - value.axis if order is None else tuple(order).index(value.axis)
         return [QConst(np.transpose(value.array, order), value.scale, value.zero_point, axis)]
