@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from openvta.sim.cosim import build, toolchain
+from openvta.sim.cosim import build, cache, toolchain
 from openvta.spec import load_config, named_configs
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -21,7 +21,13 @@ CHISEL = ROOT / "hardware" / "chisel"
 def run(*command: str, cwd: Path = ROOT, timeout: float = 900) -> tuple[bool, str]:
     """Run a check; (passed, its output)."""
     done = subprocess.run(
-        command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=timeout, check=False
+        command,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=timeout,
+        check=False,
     )
     return done.returncode == 0, done.stdout.decode("utf-8", "replace")
 
@@ -46,7 +52,7 @@ def check_names() -> tuple[bool, str]:
 def check_scalafmt(fix: bool) -> tuple[bool, str]:
     """Scala sources in the committed style."""
     task = "scalafmtAll" if fix else "scalafmtCheckAll"
-    return run(*toolchain.sbt_command(build.cache_folder()), task, cwd=CHISEL, timeout=1500)
+    return run(*toolchain.sbt_command(cache.cache_folder()), task, cwd=CHISEL, timeout=1500)
 
 
 def check_verilator() -> tuple[bool, str]:

@@ -29,10 +29,12 @@ def say(text: str) -> None:
 
 def check_machine() -> None:
     """Stop with one line for each thing that is missing."""
-    missing = [f"{what} ('{tool}'; Debian package {package})" for tool, what, package in NEEDED if shutil.which(tool) is None]
+    missing = [
+        f"{what} ('{tool}'; Debian package {package})" for tool, what, package in NEEDED if shutil.which(tool) is None
+    ]
     if shutil.which("sbt") is None and shutil.which("mvn") is None:
         missing.append("sbt or Maven ('sbt' or 'mvn'; Debian package maven)")
-    if sys.version_info < (3, 10):
+    if sys.version_info < (3, 10):  # noqa: UP036 - whatever Python there is runs this
         missing.append(f"Python 3.10 or later (this is {sys.version.split()[0]}; set PYTHON=)")
     for line in missing:
         say(f"missing: {line}")

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import cocotb
-from cocotb.triggers import Edge, Timer
+from cocotb.triggers import Timer
 
 
 def _library() -> Any:
@@ -30,6 +30,7 @@ def _library() -> Any:
     library.fast_retired.argtypes = [ctypes.c_void_p]
     library.fast_retired_count.restype = u64
     library.fast_cycle.restype = u64
+    library.fast_stuck.restype = ctypes.c_int64
     return library
 
 
@@ -52,7 +53,8 @@ def _answer(library: Any, count: int) -> dict[str, Any]:
     pairs = (ctypes.c_uint64 * max(2, 2 * events))()
     library.fast_retired(ctypes.addressof(pairs))
     retired = [[pairs[2 * n], pairs[2 * n + 1] >> 32, pairs[2 * n + 1] & 0xFFFFFFFF] for n in range(events)]
-    return {"results": list(values[:got]), "retired": retired, "cycle": int(library.fast_cycle())}
+    cycle, stuck = int(library.fast_cycle()), int(library.fast_stuck())
+    return {"results": list(values[:got]), "retired": retired, "cycle": cycle, "stuck": stuck}
 
 
 @cocotb.test()
@@ -64,9 +66,10 @@ async def session(dut: Any) -> None:
         memory = mmap.mmap(file.fileno(), size)
     anchor = ctypes.c_char.from_buffer(memory)
     library.fast_memory(ctypes.addressof(anchor), int(os.environ["OPENVTA_MEMORY_BASE"]), size)
-    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection.connect(os.environ["OPENVTA_SOCKET"])
+    connection = socket.socket(fileno=int(os.environ["OPENVTA_SOCKET"]))
     stream = connection.makefile("rwb")
+    stream.write(b'{"ready": true}\n')
+    stream.flush()
     await Timer(1, "ns")
     for line in stream:
         request = json.loads(line)
@@ -75,7 +78,7 @@ async def session(dut: Any) -> None:
         _handle(library, request)
         ops = request.get("ops", [])
         if ops:
-            await Edge(dut.wake)
+            await dut.wake.value_change
         stream.write(json.dumps(_answer(library, len(ops))).encode() + b"\n")
         stream.flush()
     connection.close()

@@ -15,6 +15,34 @@ from openvta.sim.cosim.build import BuiltModel
 from openvta.sim.cosim.errors import SimulationFailed
 
 
+def cocotb_environment(model: BuiltModel, module: str, seed: int, results: Path) -> dict[str, str]:
+    """Environment in which a model's executable runs the cocotb tests of ``module``.
+
+    Raises:
+        ToolMissing: cocotb or a shared libpython is not there.
+    """
+    toolchain.cocotb_paths()
+    from cocotb_tools import config
+
+    return {
+        **os.environ,
+        "GPI_USERS": ";".join((str(toolchain.libpython()), str(config.pygpi_entry_point()))),
+        "PYGPI_PYTHON_BIN": sys.executable,
+        "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
+        "COCOTB_TOPLEVEL": model.harness.toplevel,
+        "COCOTB_TEST_MODULES": module,
+        "TOPLEVEL_LANG": "verilog",
+        "COCOTB_TRUST_INERTIAL_WRITES": "1",
+        "COCOTB_RANDOM_SEED": str(seed),
+        "COCOTB_RESULTS_FILE": str(results),
+    }
+
+
+def random_start(model: BuiltModel, seed: int) -> list[str]:
+    """Arguments that make a checked model start with random registers and memories."""
+    return [f"+verilator+seed+{max(1, seed)}", "+verilator+rand+reset+2"] if model.harness.checked else []
+
+
 def run_tests(
     model: BuiltModel,
     module: str,
@@ -32,28 +60,15 @@ def run_tests(
     Raises:
         SimulationFailed: a test failed, none ran, or the run took longer than ``seconds``.
     """
-    from cocotb_tools import config
     from cocotb_tools.check_results import get_results
 
     with tempfile.TemporaryDirectory(prefix="openvta-cocotb-") as name:
         folder = Path(name)
         results = folder / "results.xml"
-        environment = {
-            **os.environ,
-            "GPI_USERS": ";".join((str(toolchain.libpython()), str(config.pygpi_entry_point()))),
-            "PYGPI_PYTHON_BIN": sys.executable,
-            "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
-            "COCOTB_TOPLEVEL": model.harness.toplevel,
-            "COCOTB_TEST_MODULES": module,
-            "TOPLEVEL_LANG": "verilog",
-            "COCOTB_TRUST_INERTIAL_WRITES": "1",
-            "COCOTB_RANDOM_SEED": str(seed),
-            "COCOTB_RESULTS_FILE": str(results),
-            **(env or {}),
-        }
+        environment = {**cocotb_environment(model, module, seed, results), **(env or {})}
         if test_filter is not None:
             environment["COCOTB_TEST_FILTER"] = test_filter
-        command = [str(model.executable), f"+verilator+seed+{seed}", "+verilator+rand+reset+2"]
+        command = [str(model.executable), *random_start(model, seed)]
         if waves is not None:
             command += ["--trace", "--trace-file", str(waves.resolve())]
         try:

@@ -10,7 +10,6 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -23,9 +22,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from openvta.sim.cosim import toolchain
 from openvta.sim.cosim.build import BuiltModel
 from openvta.sim.cosim.errors import CosimError, SimulationFailed
+from openvta.sim.cosim.runner import cocotb_environment, random_start
 
 START_SECONDS = 120.0
 
@@ -122,6 +121,7 @@ class FastSession:
         waves: Path | None = None,
         seed: int = 1,
     ) -> None:
+        shared = cocotb_environment(model, "openvta.sim.cosim.agent", seed, Path("results.xml"))
         self._folder = Path(tempfile.mkdtemp(prefix="openvta-cosim-"))
         self._log = self._folder / "simulator.log"
         self._memory_file = self._folder / "memory"
@@ -133,27 +133,30 @@ class FastSession:
         self._faults: tuple[BusFault, ...] = ()
         self._fresh = True
         self._closed = False
-        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        path = str(self._folder / "socket")
-        listener.bind(path)
-        listener.listen(1)
-        environment = _cocotb_environment(model, path, self._memory_file, memory_base, memory_bytes, seed, self._folder)
-        command = [str(model.executable)]
+        self._buffer = b""
+        self._connection, theirs = socket.socketpair()
+        environment = {
+            **shared,
+            "COCOTB_LOG_LEVEL": "WARNING",
+            "OPENVTA_SOCKET": str(theirs.fileno()),
+            "OPENVTA_MEMORY": str(self._memory_file),
+            "OPENVTA_MEMORY_BASE": str(memory_base),
+            "OPENVTA_MEMORY_BYTES": str(memory_bytes),
+        }
+        command = [str(model.executable), *random_start(model, seed)]
         if waves is not None:
             command += ["--trace", "--trace-file", str(waves.resolve())]
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
-                command, cwd=self._folder, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
-                start_new_session=True,
+                command, cwd=self._folder, env=environment, stdin=subprocess.DEVNULL, stdout=log,
+                stderr=subprocess.STDOUT, start_new_session=True, pass_fds=(theirs.fileno(),),
             )  # fmt: skip
+        theirs.close()
         try:
-            self._connection = self._accept(listener)
+            self._receive(START_SECONDS, "start")
         except BaseException:
             self.close()
             raise
-        finally:
-            listener.close()
-        self._buffer = b""
 
     def set_memory_model(self, model: MemoryModel, faults: Sequence[BusFault] = ()) -> None:
         """Change memory timing and injected faults from the next request on."""
@@ -163,8 +166,10 @@ class FastSession:
         """Carry out operations in order.
 
         Raises:
-            SimulationFailed: the simulator ended, or did not answer within ``seconds``.
+            SimulationFailed: the simulator ended, did not answer within ``seconds``, or the registers did not answer.
         """
+        if self._closed:
+            raise SimulationFailed("the session is closed")
         message: dict[str, Any] = {"ops": [[int(op.kind), op.address, op.data, op.mask, op.bound] for op in ops]}
         if self._fresh:
             m = self._model
@@ -172,6 +177,9 @@ class FastSession:
             message["faults"] = [[f.address, f.bytes, f.response, f.write] for f in self._faults]
             self._fresh = False
         answer = self._exchange(message, seconds)
+        if answer["stuck"] >= 0:
+            op = ops[answer["stuck"]]
+            raise SimulationFailed(f"the registers did not answer: {op.kind.name} of register {op.address:#05x}")
         retired = tuple((cycle, unit, index) for cycle, unit, index in answer["retired"])
         return Answer(tuple(answer["results"]), retired, answer["cycle"])
 
@@ -180,11 +188,9 @@ class FastSession:
         if self._closed:
             return
         self._closed = True
-        connection = getattr(self, "_connection", None)
-        if connection is not None:
-            with contextlib.suppress(OSError):
-                connection.sendall(b'{"stop": true}\n')
-            connection.close()
+        with contextlib.suppress(OSError):
+            self._connection.sendall(b'{"stop": true}\n')
+        self._connection.close()
         try:
             self._process.wait(20)
         except subprocess.TimeoutExpired:
@@ -199,72 +205,54 @@ class FastSession:
     def __enter__(self) -> FastSession:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
         self.close()
 
     def _kill(self) -> None:
-        with contextlib.suppress(OSError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait(20)
+        """End the process if it does not end at once by itself."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(2)
+        if self._process.poll() is None:
+            with contextlib.suppress(OSError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait(20)
 
     def _tail(self) -> str:
         with contextlib.suppress(OSError):
             return "\n".join(self._log.read_text("utf-8", "replace").splitlines()[-20:])
         return ""
 
-    def _accept(self, listener: socket.socket) -> socket.socket:
-        deadline = time.monotonic() + START_SECONDS
-        while time.monotonic() < deadline:
-            ready, _, _ = select.select([listener], [], [], 0.05)
-            if ready:
-                return listener.accept()[0]
-            if self._process.poll() is not None:
-                raise SimulationFailed(f"the simulator ended with status {self._process.returncode} at start\n{self._tail()}")
-        self._kill()
-        raise SimulationFailed(f"the simulator did not start within {START_SECONDS:.0f} s\n{self._tail()}")
-
     def _exchange(self, message: dict[str, Any], seconds: float) -> dict[str, Any]:
-        deadline = time.monotonic() + seconds
         try:
             self._connection.sendall(json.dumps(message).encode() + b"\n")
-            while b"\n" not in self._buffer:
-                left = deadline - time.monotonic()
-                if left <= 0:
-                    self._kill()
-                    raise SimulationFailed(f"the simulator did not answer within {seconds:.0f} s\n{self._tail()}")
-                ready, _, _ = select.select([self._connection], [], [], min(left, 1.0))
-                if ready:
-                    data = self._connection.recv(1 << 20)
-                    if not data:
-                        self._process.wait(20)
-                        raise SimulationFailed(f"the simulator ended with status {self._process.returncode}\n{self._tail()}")
-                    self._buffer += data
         except OSError as error:
             raise SimulationFailed(f"lost the simulator: {error}\n{self._tail()}") from error
+        return self._receive(seconds, "answer")
+
+    def _receive(self, seconds: float, what: str) -> dict[str, Any]:
+        """The next line from the simulator."""
+        deadline = time.monotonic() + seconds
+        while b"\n" not in self._buffer:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                self._kill()
+                raise SimulationFailed(f"the simulator did not {what} within {seconds:.0f} s\n{self._tail()}")
+            ready, _, _ = select.select([self._connection], [], [], min(left, 1.0))
+            if not ready:
+                continue
+            try:
+                data = self._connection.recv(1 << 20)
+            except OSError as error:
+                raise SimulationFailed(f"lost the simulator: {error}\n{self._tail()}") from error
+            if not data:
+                self._kill()
+                status = self._process.returncode
+                raise SimulationFailed(
+                    f"the simulator ended with status {status} before it could {what}\n{self._tail()}"
+                )
+            self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
         answer: dict[str, Any] = json.loads(line)
         return answer
-
-
-def _cocotb_environment(
-    model: BuiltModel, path: str, memory: Path, base: int, size: int, seed: int, folder: Path
-) -> dict[str, str]:
-    from cocotb_tools import config
-
-    return {
-        **os.environ,
-        "GPI_USERS": ";".join((str(toolchain.libpython()), str(config.pygpi_entry_point()))),
-        "PYGPI_PYTHON_BIN": sys.executable,
-        "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry),
-        "COCOTB_TOPLEVEL": model.harness.toplevel,
-        "COCOTB_TEST_MODULES": "openvta.sim.cosim.agent",
-        "TOPLEVEL_LANG": "verilog",
-        "COCOTB_TRUST_INERTIAL_WRITES": "1",
-        "COCOTB_RANDOM_SEED": str(seed),
-        "COCOTB_RESULTS_FILE": str(folder / "results.xml"),
-        "COCOTB_LOG_LEVEL": "WARNING",
-        "OPENVTA_SOCKET": path,
-        "OPENVTA_MEMORY": str(memory),
-        "OPENVTA_MEMORY_BASE": str(base),
-        "OPENVTA_MEMORY_BYTES": str(size),
-    }

