@@ -5,15 +5,21 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from naive_machine import NaiveMachine
-from random_programs import AREA, NAMES, Generator, RandomProgram
 
+from naive_machine import NaiveMachine
 from openvta.sim.fsim import Machine, Memory
 from openvta.sim.fsim.check import Kind, check_stream
 from openvta.sim.memory import DeviceMemory
 from openvta.spec import HardwareConfig, config_from_mapping, load_config
+from random_programs import AREA, NAMES, Generator, RandomProgram
 
-SMALL = {"uop_buffer_bytes": 512, "inp_buffer_bytes": 256, "wgt_buffer_bytes": 1024, "acc_buffer_bytes": 2048, "queue_depth": 8}
+SMALL = {
+    "uop_buffer_bytes": 512,
+    "inp_buffer_bytes": 256,
+    "wgt_buffer_bytes": 1024,
+    "acc_buffer_bytes": 2048,
+    "queue_depth": 8,
+}
 
 
 def small(name: str, **changes: object) -> HardwareConfig:
