@@ -94,7 +94,7 @@ def window_edges(config: HardwareConfig, memory_id: MemId) -> list[Load]:
     """Rows that begin and end around burst windows and 4 KiB pages."""
     memory = memory_of(config, memory_id)
     window = config.axi_burst_beats * config.axi_data_bytes
-    cases = []
+    cases: list[Load] = []
     for edge in (window, 4096, 3 * window):
         for before, after in product((1, 2, 3), (1, 2, 5)):
             first = edge // memory.elem_bytes - before

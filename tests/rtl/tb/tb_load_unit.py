@@ -27,8 +27,8 @@ CHANNELS = {MemId.INP: 2, MemId.WGT: 3}
 class Bench:
     """The LoadUnit with two memories, two scratchpads and the two token queues.
 
-    Tokens come from ``tokens``, which a test fills; scratchpads are checked at every retirement: what an instruction and all
-    before it write must be there, and cells that no instruction in hand writes must be as they were.
+    Tokens come from ``tokens``, which a test fills. Scratchpads are checked at every retirement: what an instruction and
+    all before it write must be there, and cells that no instruction in hand writes must be as they were.
     """
 
     def __init__(self, dut: Any) -> None:
@@ -62,7 +62,7 @@ class Bench:
         self.dut.io_baseInp.value = self.bases[MemId.INP]
         self.dut.io_baseWgt.value = self.bases[MemId.WGT]
         self.dut.reset.value = 1
-        cocotb.start_soon(Clock(self.dut.clock, 2, "ns").start())
+        Clock(self.dut.clock, 2, "ns").start()
         for _ in range(3):
             await RisingEdge(self.dut.clock)
         self.dut.reset.value = 0

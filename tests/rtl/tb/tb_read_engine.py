@@ -65,7 +65,7 @@ class Bench:
         d = self.dut
         d.io_flush.value = d.io_axi_ar_ready.value = d.io_axi_r_valid.value = 0
         d.reset.value = 1
-        cocotb.start_soon(Clock(d.clock, 2, "ns").start())
+        Clock(d.clock, 2, "ns").start()
         for _ in range(3):
             await RisingEdge(d.clock)
         d.reset.value = 0

@@ -120,7 +120,7 @@ async def random_traffic(dut: Any) -> None:
         for read in pad.reads:
             _pin(dut, read, "enable").value = 0
     dut.reset.value = 1
-    cocotb.start_soon(Clock(dut.clock, 2, "ns").start())
+    Clock(dut.clock, 2, "ns").start()
     for _ in range(3):
         await RisingEdge(dut.clock)
     dut.reset.value = 0
@@ -161,7 +161,7 @@ def expected_cell(pad: Pad, changed: dict[int, int], index: int) -> int | None:
 
 
 def check_reads(dut: Any, pad: Pad) -> int:
-    """Compare the data of reads that were driven two calls ago: taken at the last edge but one, shown since the last."""
+    """Compare the data of reads that were driven two calls ago: taken at the last edge but one, shown since."""
     checked = 0
     for read in pad.reads:
         for k, want in enumerate(pad.pending.pop(read, ())):

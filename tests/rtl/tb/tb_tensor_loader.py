@@ -63,7 +63,7 @@ class Bench:
         self.dut.io_request_valid.value = 0
         self.dut.io_halt.value = 0
         self.dut.reset.value = 1
-        cocotb.start_soon(Clock(self.dut.clock, 2, "ns").start())
+        Clock(self.dut.clock, 2, "ns").start()
         for _ in range(3):
             await RisingEdge(self.dut.clock)
         self.dut.reset.value = 0
@@ -113,9 +113,8 @@ class Bench:
                 k for k in sorted({*self.pad.cells, *self.expected}) if self.pad.cells.get(k) != self.expected.get(k)
             ]
             k = wrong[0]
-            raise AssertionError(
-                f"{op}: {len(wrong)} elements wrong, first {k}: {self.pad.cells.get(k, -1):#x} expected {self.expected.get(k, -1):#x}"
-            )
+            got, want = self.pad.cells.get(k, -1), self.expected.get(k, -1)
+            raise AssertionError(f"{op}: {len(wrong)} elements wrong, first {k}: {got:#x}, expected {want:#x}")
 
     async def run(self, ops: list[Load], timing: PortTiming, *, bound: int = 400_000) -> None:
         """Execute instructions and check everything they leave."""
