@@ -111,14 +111,23 @@ def generate(
     }
     planned = plan_tokens(emitter.steps, sizes, config.token_depth)
     program = Program.assemble(config, [*(item.insn for item in planned), make(Opcode.FINISH)])
-    layers = tuple(_layer(graph, planned, number, node, tilings[number]) for number, node in enumerate(work))
+    places = _places(planned, len(work))
+    layers = tuple(_layer(graph, planned, *item) for item in zip(places, work, tilings, strict=True))
     return SegmentCode(program, planned, layers)
 
 
-def _layer(graph: Graph, planned: Sequence[Planned], number: int, node: Node, tiling: tuple[str, int]) -> LayerCode:
-    places = [k for k, item in enumerate(planned) if item.step.layer == number]
+def _layer(graph: Graph, planned: Sequence[Planned], places: range, node: Node, tiling: tuple[str, int]) -> LayerCode:
     steps = [planned[k].step for k in places]
     macs = node.macs(graph.input_tensors(node), graph.output_tensors(node))
     uops = sum(step.uops for step in steps)
     moved = sum(step.moved for step in steps)
-    return LayerCode(node, macs, min(places), max(places), uops, moved, *tiling)
+    return LayerCode(node, macs, places.start, places.stop - 1, uops, moved, *tiling)
+
+
+def _places(planned: Sequence[Planned], layers: int) -> list[range]:
+    """The instructions of each layer: layers follow one another in program order."""
+    counts = [0] * layers
+    for item in planned:
+        counts[item.step.layer] += 1
+    ends = [sum(counts[: k + 1]) for k in range(layers)]
+    return [range(end - count, end) for end, count in zip(ends, counts, strict=True)]

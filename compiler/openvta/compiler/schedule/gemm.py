@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -70,21 +70,27 @@ class GemmLayer:
 
 
 class SlotCache:
-    """Which content lies in which slot of a scratchpad; the least recently used one gives way."""
+    """Which content lies in which slot of a scratchpad; the least recently used one gives way.
 
-    def __init__(self, count: int, size: int) -> None:
+    Slots are counted from element 0 up, or with ``top`` from that element down: layers take turns, so that what a layer
+    loads first seldom lies where the layer before still reads.
+    """
+
+    def __init__(self, count: int, size: int, top: int | None = None) -> None:
         self.size = size
+        self._top = top
         self._free = list(range(count - 1, -1, -1))
         self._used: OrderedDict[tuple[int, ...], int] = OrderedDict()
 
     def place(self, key: tuple[int, ...]) -> tuple[int, bool]:
         """Return the first element of the slot for ``key`` and whether the content is there already."""
-        if key in self._used:
+        there = key in self._used
+        if there:
             self._used.move_to_end(key)
-            return self._used[key] * self.size, True
-        slot = self._free.pop() if self._free else self._used.popitem(last=False)[1]
-        self._used[key] = slot
-        return slot * self.size, False
+        else:
+            self._used[key] = self._free.pop() if self._free else self._used.popitem(last=False)[1]
+        slot = self._used[key]
+        return slot * self.size if self._top is None else self._top - (slot + 1) * self.size, there
 
 
 @dataclass(frozen=True)
@@ -98,6 +104,11 @@ class _Tile:
     @property
     def positions(self) -> int:
         return self.rows[1] * self.columns[1]
+
+    def split(self) -> tuple[_Tile, ...]:
+        """The tile block by block: the end of a layer, where each store can start when its own block is ready."""
+        first, count = self.outs
+        return tuple(replace(self, outs=(first + k, 1), acc=self.acc + k * self.pitch) for k in range(count))
 
     @property
     def ranges(self) -> tuple[Pair, ...]:
@@ -123,19 +134,27 @@ class GemmEmitter:
         self.layer = layer
         self.tiling = tiling
         self.problem = layer.problem
-        self.inp = SlotCache(tiling.inp_slots, tiling.inp_slot)
-        self.wgt = SlotCache(tiling.wgt_slots, tiling.wgt_slot)
+        down = emitter.layer % 2 == 1
+        self.inp = SlotCache(tiling.inp_slots, tiling.inp_slot, emitter.config.inp_depth if down else None)
+        self.wgt = SlotCache(tiling.wgt_slots, tiling.wgt_slot, emitter.config.wgt_depth if down else None)
         self._parameters = emitter.config.acc_depth - tiling.parameters
-        self._loaded: Pair | None = None
+        self._loaded: Pair = (0, 0)
         self._uops: dict[tuple[object, ...], Uops] = {}
 
     def run(self) -> None:
         """Emit all tiles."""
-        for number, (outs, rows, columns) in enumerate(tile_grid(self.problem, self.tiling)):
-            acc = number % self.tiling.acc_slots * self.tiling.acc_slot
-            self._tile(_Tile(outs, rows, columns, acc, self.tiling.rows * self.tiling.columns))
+        tiling = self.tiling
+        grid = tile_grid(self.problem, tiling)
+        self.emitter.ensure_zero(0, tiling.acc_slots * tiling.acc_slot)
+        for number, (outs, rows, columns) in enumerate(grid):
+            acc = number % tiling.acc_slots * tiling.acc_slot
+            tile = _Tile(outs, rows, columns, acc, tiling.rows * tiling.columns)
+            self._sum(tile)
+            for part in tile.split() if number == len(grid) - 1 else (tile,):
+                self._requantize(part)
+                self._store(part)
 
-    def _tile(self, tile: _Tile) -> None:
+    def _sum(self, tile: _Tile) -> None:
         emitter = self.emitter
         if self.layer.classes is None:
             self._parameter_sets(tile.outs if self.layer.table.per_block else (0, 1))
@@ -150,8 +169,6 @@ class GemmEmitter:
             for chunk in self._chunks(tile, stage):
                 for operand in stage.operands:
                     self._product(tile, chunk, operand, number)
-        self._requantize(tile)
-        self._store(tile)
 
     def _chunks(self, tile: _Tile, stage: Stage) -> list[_Chunk]:
         if not stage.operands:
@@ -269,18 +286,13 @@ class GemmEmitter:
 
     def _parameter_sets(self, wanted: Pair) -> int:
         """Make parameter sets ``wanted`` (first, count) present; return the acc element of the first."""
-        if self.tiling.resident_parameters:
-            wanted_all = (0, self.layer.table.sets)
-            base = self._parameters + PARAMETER_WORDS * wanted[0]
-        else:
-            wanted_all = wanted
-            base = self._parameters
-        if self._loaded != wanted_all:
-            low, count = wanted_all
+        low, count = self._loaded
+        if not low <= wanted[0] <= sum(wanted) <= low + count:
+            low, count = (0, self.layer.table.sets) if self.tiling.resident_parameters else wanted
             words = self.layer.table.elements(low, low + count, self.emitter.config.batch)
             self.emitter.load_words(self._parameters, words)
-            self._loaded = wanted_all
-        return base
+            self._loaded = low, count
+        return self._parameters + PARAMETER_WORDS * (wanted[0] - low)
 
     def _requantize(self, tile: _Tile) -> None:
         table, emitter, classes = self.layer.table, self.emitter, self.layer.classes

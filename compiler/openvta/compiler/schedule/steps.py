@@ -9,19 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import Enum
+from enum import IntEnum
+from functools import cached_property
 
 from openvta.spec.insn import Insn
 from openvta.spec.isa import MemId, Opcode, Unit
 
 
-class Memory(Enum):
+class Memory(IntEnum):
     """Memory that two units touch."""
 
-    INP = "inp"
-    WGT = "wgt"
-    OUT = "out"
-    DATA = "data"
+    INP = 0
+    WGT = 1
+    OUT = 2
+    DATA = 3
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Span:
     high: int
 
     def __str__(self) -> str:
-        return f"{self.memory.value}[{self.low}:{self.high}]"
+        return f"{self.memory.name.lower()}[{self.low}:{self.high}]"
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,7 +52,7 @@ class Step:
     moved: int = 0
     uops: int = 0
 
-    @property
+    @cached_property
     def unit(self) -> Unit:
         """The unit that executes it."""
         return self.insn.unit

@@ -123,30 +123,32 @@ def _kernel_chunks(kernel: tuple[int, int]) -> list[tuple[int, int]]:
 
 def _search(p: Problem, config: HardwareConfig, kernel: tuple[int, int]) -> Tiling | None:
     best: Tiling | None = None
-    chunk_options = even_parts(p.ins) if not p.banded else [0]
     parameters_all = PARAMETER_WORDS * p.parameter_sets
+    resident = parameters_all * 4 <= config.acc_depth or parameters_all <= PARAMETER_WORDS
+    floor = _work(p) + p.height * p.width * p.outs * config.requant_cycles
+    kernel_chunks = _ceil(p.kernel[0], kernel[0]) * _ceil(p.kernel[1], kernel[1])
     for outs in even_parts(p.outs):
-        resident = parameters_all * 4 <= config.acc_depth or parameters_all <= PARAMETER_WORDS
         parameters = parameters_all if resident else PARAMETER_WORDS * (outs if p.spread_parameters else 1)
         room = config.acc_depth - parameters
         if room < outs:
             continue
+        blocks = min(p.ins, outs + p.band - 1) if p.banded else p.ins
         for columns, rows in _positions(p, room // outs):
-            positions = rows * columns
             tiles = _ceil(p.height, rows) * _ceil(p.width, columns) * _ceil(p.outs, outs)
-            acc_slot = positions * outs
+            acc_slot = rows * columns * outs
             acc_slots = min(2, tiles, room // acc_slot)
             window = _window(p, kernel, rows, columns)
-            for ins in chunk_options:
-                blocks = ins or min(p.ins, outs + p.band - 1)
-                for splits in (blocks,) if ins else even_parts(blocks):
-                    shape = Tiling(
-                        rows, columns, outs, splits, kernel, 1, 1, acc_slots, window * splits,
-                        _weights(p, kernel, outs, splits), acc_slot, parameters, resident, True,
-                    )  # fmt: skip
-                    for option in _slots(p, config, shape):
-                        if best is None or option.cycles < best.cycles:
-                            best = option
+            for ins in even_parts(blocks, config.inp_depth // window):
+                weights = _weights(p, kernel, outs, ins)
+                instructions = tiles * (1 + _ceil(blocks, ins) * kernel_chunks * p.operands)
+                hopeless = best is not None and floor + instructions * INSTRUCTION_OVERHEAD >= best.cycles
+                if weights > config.wgt_depth or hopeless:
+                    continue
+                shape = Tiling(
+                    rows, columns, outs, ins, kernel, 1, 1, acc_slots, window * ins, weights, acc_slot,
+                    parameters, resident, True,
+                )  # fmt: skip
+                best = _better(p, config, shape, best)
     return best
 
 
@@ -172,10 +174,8 @@ def _weights(p: Problem, kernel: tuple[int, int], outs: int, ins: int) -> int:
     return outs * (min(ins, p.band) if p.banded else ins) * kernel[0] * kernel[1]
 
 
-def _slots(p: Problem, config: HardwareConfig, t: Tiling) -> list[Tiling]:
-    """Legal slot counts for a shape, both loop orders, with their cost."""
-    if t.inp_slot > config.inp_depth or t.wgt_slot > config.wgt_depth:
-        return []
+def _better(p: Problem, config: HardwareConfig, t: Tiling, best: Tiling | None) -> Tiling | None:
+    """Return ``best`` or, if it costs less, the shape ``t`` with its slots in the better loop order."""
     row_tiles, column_tiles, groups = _ceil(p.height, t.rows), _ceil(p.width, t.columns), _ceil(p.outs, t.outs)
     per_group = min(p.ins, t.outs + p.band - 1) if p.banded else p.ins
     kernel_chunks = _ceil(p.kernel[0], t.kernel[0]) * _ceil(p.kernel[1], t.kernel[1])
@@ -186,11 +186,11 @@ def _slots(p: Problem, config: HardwareConfig, t: Tiling) -> list[Tiling]:
     wgt_all = weight_keys * t.wgt_slot <= config.wgt_depth
     inp_slots = input_keys if inp_all else _alternating(config.inp_depth, t.inp_slot, p.sources)
     wgt_slots = weight_keys if wgt_all else _alternating(config.wgt_depth, t.wgt_slot, p.operands)
-    found = []
     for outer in (True, False) if groups > 1 else (True,):
-        option = replace(t, inp_slots=inp_slots, wgt_slots=wgt_slots, outer_channels=outer)
-        found.append(replace(option, cycles=_cost(p, config, option, inp_all, wgt_all, chunks)))
-    return found
+        cycles = _cost(p, config, t, (inp_slots, wgt_slots, outer), (inp_all, wgt_all), chunks)
+        if best is None or cycles < best.cycles:
+            best = replace(t, inp_slots=inp_slots, wgt_slots=wgt_slots, outer_channels=outer, cycles=cycles)
+    return best
 
 
 def _alternating(depth: int, slot: int, streams: int) -> int:
@@ -198,36 +198,48 @@ def _alternating(depth: int, slot: int, streams: int) -> int:
     return max(1, min(2 * streams, depth // slot))
 
 
-def _cost(p: Problem, config: HardwareConfig, t: Tiling, inp_all: bool, wgt_all: bool, chunks: int) -> int:
-    """Predicted cycles: the busiest of compute and the two directions of the bus, plus what cannot overlap."""
+def _work(p: Problem) -> int:
+    """GEMM micro-ops of the layer."""
+    reads = min(p.band, p.ins) if p.banded else p.ins
+    return p.height * p.width * p.outs * reads * p.kernel[0] * p.kernel[1] * p.operands
+
+
+def _cost(
+    p: Problem, config: HardwareConfig, t: Tiling, slots: tuple[int, int, bool], whole: tuple[bool, bool], chunks: int
+) -> int:
+    """Predicted cycles: the busiest of compute and the two directions of the bus, plus what cannot overlap.
+
+    ``slots`` are inp slots, wgt slots and whether channels are the outer loop; ``whole`` whether all inputs and all
+    weights stay in their scratchpads.
+    """
+    inp_slots, wgt_slots, outer_channels = slots
+    inp_all, wgt_all = whole
     row_tiles, column_tiles, groups = _ceil(p.height, t.rows), _ceil(p.width, t.columns), _ceil(p.outs, t.outs)
     spatial = row_tiles * column_tiles
     tiles = spatial * groups
     bus = config.axi_data_bytes
-    positions = p.height * p.width
-    reads = min(p.band, p.ins) if p.banded else p.ins
-    work = positions * p.outs * reads * p.kernel[0] * p.kernel[1] * p.operands
-    vectors = positions * p.outs
+    work = _work(p)
+    vectors = p.height * p.width * p.outs
     steps = tiles * chunks * p.operands
     chunk_uops = t.outs * (min(t.ins, p.band) if p.banded else t.ins) * t.kernel[0] * t.kernel[1]
     pieces = _ceil(chunk_uops, config.uop_depth)
-    variants = min(steps, t.inp_slots * t.wgt_slots * t.acc_slots)
+    variants = min(steps, inp_slots * wgt_slots * t.acc_slots)
     uop_loads = variants if variants * chunk_uops <= config.uop_depth else steps * pieces
     uop_cycles = uop_loads * (LOAD_LATENCY + INSTRUCTION_OVERHEAD) + uop_loads * chunk_uops * config.uop_bytes // bus
-    inp_again = 1 if inp_all or p.banded or (not t.outer_channels and chunks == 1) else groups
+    inp_again = 1 if inp_all or p.banded or (not outer_channels and chunks == 1) else groups
     inp_load = t.inp_slot * config.inp_bytes // bus
     inp_cycles = inp_load * spatial * chunks * p.sources * (inp_again if not p.banded else groups)
-    wgt_again = 1 if wgt_all or (t.outer_channels and chunks * p.operands == 1) else spatial
+    wgt_again = 1 if wgt_all or (outer_channels and chunks * p.operands == 1) else spatial
     wgt_load = t.wgt_slot * config.wgt_bytes // bus
     wgt_cycles = wgt_load * (p.operands if p.shared_weights else groups * chunks * p.operands * wgt_again)
-    parameter_cycles = (1 if t.resident_parameters else (groups if t.outer_channels else tiles)) * (
+    parameter_cycles = (1 if t.resident_parameters else (groups if outer_channels else tiles)) * (
         LOAD_LATENCY + INSTRUCTION_OVERHEAD + t.parameters * config.acc_bytes // bus
     )
     compute = work + vectors * config.requant_cycles + (steps * pieces + tiles) * INSTRUCTION_OVERHEAD
     compute += uop_cycles + parameter_cycles
     store_tile = t.acc_slot * config.out_bytes // bus
     loads = inp_cycles + wgt_cycles
-    overlapped = (inp_all or t.inp_slots >= 2 * p.sources) and (wgt_all or t.wgt_slots >= 2 * p.operands)
+    overlapped = (inp_all or inp_slots >= 2 * p.sources) and (wgt_all or wgt_slots >= 2 * p.operands)
     total = max(compute, loads) if overlapped else compute + loads
     if t.acc_slots < 2:
         total += store_tile * (tiles - 1)

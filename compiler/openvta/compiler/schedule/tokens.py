@@ -32,11 +32,11 @@ from openvta.compiler.schedule.steps import Memory, Planned, Step
 from openvta.spec.insn import Insn, make
 from openvta.spec.isa import Opcode, Unit
 
+Places = npt.NDArray[np.int32]
 Clock = tuple[int, int, int]
 Key = tuple[int, int]
 
 _UNITS = (Unit.LOAD, Unit.COMPUTE, Unit.STORE)
-_SLOT = {unit: k for k, unit in enumerate(_UNITS)}
 _LOAD, _COMPUTE, _STORE = 0, 1, 2
 _PUSH = {(0, 1): "push_next", (1, 0): "push_prev", (1, 2): "push_next", (2, 1): "push_prev"}
 _POP = {(0, 1): "pop_prev", (1, 0): "pop_next", (1, 2): "pop_prev", (2, 1): "pop_next"}
@@ -70,34 +70,41 @@ class _Pass:
         self.store_seen: list[int] = []
         self.load_seen: list[int] = []
         self._sizes = sizes
-        self._written: dict[tuple[Memory, int], npt.NDArray[np.int32]] = {}
-        self._read: dict[tuple[Memory, int], npt.NDArray[np.int32]] = {}
+        self._written: dict[Memory, list[tuple[int, Places]]] = {memory: [] for memory in Memory}
+        self._read: dict[Memory, list[tuple[int, Places]]] = {memory: [] for memory in Memory}
 
     def run(self) -> None:
+        slots = {unit: k for k, unit in enumerate(_UNITS)}
         for number, step in enumerate(self.steps):
-            unit = _SLOT[step.unit]
+            unit = slots[step.unit]
             needs = self._conflicts(step, unit)
             self._add((number, 1), step, unit, needs)
             self._note(step, unit, len(self.units[unit]) - 1)
 
     def _conflicts(self, step: Step, unit: int) -> list[int]:
+        """The last instruction of every other unit that touched what the step touches, unless both only read."""
         needs = [-1, -1, -1]
         for spans, tables in ((step.reads, (self._written,)), (step.writes, (self._written, self._read))):
             for span in spans:
                 for table in tables:
-                    for other in (0, 1, 2):
-                        seen = table.get((span.memory, other))
-                        if other != unit and seen is not None:
-                            needs[other] = max(needs[other], int(seen[span.low : span.high].max(initial=-1)))
+                    for other, places in table[span.memory]:
+                        if other != unit:
+                            last = int(places[span.low : span.high].max(initial=-1))
+                            if last > needs[other]:
+                                needs[other] = last
         return needs
 
     def _note(self, step: Step, unit: int, place: int) -> None:
         for spans, table in ((step.reads, self._read), (step.writes, self._written)):
             for span in spans:
-                key = (span.memory, unit)
-                if key not in table:
-                    table[key] = np.full(self._sizes[span.memory], -1, np.int32)
-                table[key][span.low : span.high] = place
+                for other, places in table[span.memory]:
+                    if other == unit:
+                        places[span.low : span.high] = place
+                        break
+                else:
+                    fresh = np.full(self._sizes[span.memory], -1, np.int32)
+                    fresh[span.low : span.high] = place
+                    table[span.memory].append((unit, fresh))
 
     def _add(self, key: Key, step: Step, unit: int, needs: list[int]) -> int:
         """Append an instruction that must follow instruction ``needs[u]`` of each unit u; return its place."""
@@ -159,7 +166,7 @@ class _Pass:
 
 
 def _join(mine: Clock, other: Clock, unit: int, place: int) -> Clock:
-    merged = [max(a, b) for a, b in zip(mine, other, strict=True)]
+    merged = [a if a > b else b for a, b in zip(mine, other, strict=True)]
     merged[unit] = max(merged[unit], place)
     return merged[0], merged[1], merged[2]
 
