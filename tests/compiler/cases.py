@@ -161,7 +161,8 @@ def _weights(b: Builder, shape: tuple[int, ...], *, axis: int, dtype: str, zero_
     ]
 
     def dequantized() -> str:
-        return b.node("DequantizeLinear", names, "w_dq", **({"axis": axis} if count > 1 else {}))
+        flags: dict[str, Any] = {"axis": axis} if count > 1 else {}
+        return b.node("DequantizeLinear", names, "w_dq", **flags)
 
     return Weights(names, dequantized, np.broadcast_to(scales, (channels,)), channels)
 
@@ -180,7 +181,8 @@ def _bias(b: Builder, x: Quant, weights: Weights, terms: int, *, dialect: str) -
         return b.constant("bias", integers.astype(np.float32) * units)
     same = bool((units == units[0]).all())
     scale = b.constant("bias_scale", units[:1].copy() if same else units)
-    return b.node("DequantizeLinear", [b.constant("bias_q", integers), scale], "bias", **({} if same else {"axis": 0}))
+    flags: dict[str, Any] = {} if same else {"axis": 0}
+    return b.node("DequantizeLinear", [b.constant("bias_q", integers), scale], "bias", **flags)
 
 
 def _layer_scale(b: Builder, x: Quant, weights: Weights, terms: int) -> float:

@@ -130,7 +130,7 @@ def test_channel_with_zero_weights_and_zero_scale() -> None:
 
 def test_a_zero_point_for_every_channel() -> None:
     """x all 130 (zero 128, scale .05), w all 100 (zeros 5 and 90, scale .02), y scale .1 zero 128."""
-    constants = {
+    constants: dict[str, NDArray] = {
         "xs": np.array(0.05, np.float32),
         "xz": np.array(128, np.uint8),
         "w": np.full((2, 1, 2, 2), 100, np.uint8),
@@ -153,13 +153,13 @@ def test_weights_that_do_not_fit_eight_bits_after_correction() -> None:
     rng = np.random.default_rng(3)
     weight = rng.integers(0, 256, (3, 2, 3, 3)).astype(np.uint8)
     weight[0, 0, 0, 0] = 255
-    changes = {"w": weight, "wz": np.array(0, np.uint8), "ys": np.array(64.0, np.float32)}
+    changes: dict[str, NDArray] = {"w": weight, "wz": np.array(0, np.uint8), "ys": np.array(64.0, np.float32)}
     conv = _same(conv_model(changes), {"x": _floats(1, 2, 5, 5)}).graph.node("conv")
     assert isinstance(conv, Conv2d)
     assert conv.weight.values.dtype == np.int16
     parts = conv.weight_parts
     assert len(parts) == 3
-    assert (sum(p.values.astype(int) for p in parts) == weight).all()
+    assert (np.sum([p.values.astype(int) for p in parts], axis=0) == weight).all()
 
 
 def test_conv_relu_folds_into_the_clamp_in_every_form() -> None:
@@ -214,7 +214,7 @@ def test_mean_over_negative_axes_without_a_quantizer_before_the_reshape(axes: li
         helper.make_node("Reshape", ["m", "shape"], ["v"], name="reshape", allowzero=1),
         *quantize("v", "y", "x"),
     ]
-    constants = {**base_constants(), "axes": np.array(axes, np.int64), "shape": np.array([-1, 2], np.int64)}
+    constants: dict[str, NDArray] = {**base_constants(), "axes": np.array(axes, np.int64), "shape": np.array([-1, 2], np.int64)}
     result = _same(model_of(nodes, constants, inputs={"x": ("n", 2, 7, 7)}), {"x": _floats(3, 2, 7, 7)})
     assert _kinds(result) == ["Quantize", "Clip", "GlobalAverage", "Reshape", "Dequantize"]
     mean = result.graph.node("mean")
@@ -238,7 +238,7 @@ def test_average_pool_in_ceil_mode_divides_by_what_it_covers() -> None:
             helper.make_node("AveragePool", ["xr"], ["p"], name="pool", count_include_pad=include, **flags),
             *quantize("p", "y", "y"),
         ]
-        constants = {
+        constants: dict[str, NDArray] = {
             "xs": np.array(1.0, np.float32),
             "xz": np.array(0, np.int8),
             "ys": np.array(0.125, np.float32),
@@ -408,7 +408,7 @@ def test_concatenation_with_differing_scales_runs_on_the_host() -> None:
 def test_integer_inputs_and_outputs(kind: type[np.integer[Any]]) -> None:
     rng = np.random.default_rng(6)
     zero = 3 if kind is np.int8 else 120
-    constants = {
+    constants: dict[str, NDArray] = {
         "xs": np.array(0.5, np.float32),
         "xz": np.array(zero, kind),
         "w": rng.integers(-60, 61, (3, 2, 3, 3)).astype(np.int8),

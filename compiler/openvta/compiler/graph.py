@@ -68,6 +68,8 @@ INT32 = "int32"
 DTYPES: tuple[str, ...] = (FLOAT32, INT8, UINT8, INT32)
 RANGES: Mapping[str, tuple[int, int]] = {INT8: (-128, 127), UINT8: (0, 255), INT32: (-(2**31), 2**31 - 1)}
 
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+"""Largest float32 value."""
 COEFFICIENT_BITS = 23
 """Magnitude bits of an ``Add`` coefficient (a signed 24-bit operand)."""
 
@@ -142,7 +144,7 @@ class Tensor:
             raise GraphError(self.name, "shape", self.shape, "an integer tensor is N C or N C H W")
         if not (np.isfinite(self.scale) and self.scale > 0):
             raise GraphError(self.name, "scale", self.scale, "must be finite and > 0")
-        if float(np.float32(self.scale)) != self.scale:
+        if self.scale > FLOAT32_MAX or float(np.float32(self.scale)) != self.scale:
             raise GraphError(self.name, "scale", self.scale, "must be a float32 value")
         if not self.is_float:
             low, high = self.value_range

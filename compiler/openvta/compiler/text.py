@@ -19,7 +19,7 @@ import json
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -201,8 +201,8 @@ def parse_graph(text: str) -> Graph:
 def _tensor(line: _Line) -> Tensor:
     label, kind, shape = line.string(), line.word(), line.json()
     options = line.options()
-    if not isinstance(shape, list) or not all(isinstance(d, int) for d in shape):
-        raise line.fail("the shape must be a list of integers")
+    if not isinstance(shape, list) or not all(isinstance(d, int) and abs(d) < LARGEST for d in shape):
+        raise line.fail("the shape must be a list of integers below 2^31")
     scale, zero = options.pop("scale", 1.0), options.pop("zero_point", 0)
     if options or not isinstance(scale, (int, float)) or not isinstance(zero, int):
         raise line.fail("only scale= and zero_point= may follow")
@@ -251,11 +251,26 @@ def _node(
     if set(options) != wanted:
         raise GraphError(label, "attributes", sorted(options), f"{op} has {', '.join(sorted(wanted))}")
     build: Callable[..., Node] = kind
-    try:
-        values = {key: _value(label, key, item, constants) for key, item in options.items()}
-        return build(label, sources, targets, **values)
-    except (TypeError, KeyError, AttributeError) as error:
-        raise GraphError(label, "attributes", f"line {line.number}", f"cannot be read ({error})") from None
+    hints = get_type_hints(kind)
+    values = {key: _value(label, key, item, constants) for key, item in options.items()}
+    for key, value in values.items():
+        _check_type(label, key, value, hints[key])
+    return build(label, sources, targets, **values)
+
+
+def _check_type(label: str, key: str, value: object, hint: Any) -> None:
+    """Raise GraphError unless a value has the type its field is declared with."""
+    if get_origin(hint) is tuple:
+        kinds = get_args(hint)
+        if not isinstance(value, tuple) or (kinds[-1] is not Ellipsis and len(value) != len(kinds)):
+            raise GraphError(label, key, value, "must be a list of the right length")
+        for i, item in enumerate(value):
+            _check_type(label, key, item, kinds[0] if kinds[-1] is Ellipsis else kinds[i])
+        return
+    if not isinstance(value, hint) or (hint is int and isinstance(value, bool)):
+        raise GraphError(label, key, value, f"must be of type {hint.__name__}")
+    if hint is int and isinstance(value, int) and abs(value) >= LARGEST:
+        raise GraphError(label, key, value, "must be below 2^31")
 
 
 def _value(label: str, key: str, item: Any, constants: Mapping[int, Array | bytes]) -> Any:
@@ -264,12 +279,15 @@ def _value(label: str, key: str, item: Any, constants: Mapping[int, Array | byte
     if not isinstance(item, dict):
         return item
     if set(item) == {"@"}:
-        if item["@"] not in constants:
+        if not isinstance(item["@"], int) or item["@"] not in constants:
             raise GraphError(label, key, f"@{item['@']}", "no such constant")
         return constants[item["@"]]
     if set(item) != {f.name for f in fields(Requant)}:
         raise GraphError(label, key, sorted(item), "is not a requantization")
-    if item["mode"] not in RequantMode.__members__:
-        raise GraphError(label, key, item["mode"], f"must be one of {', '.join(RequantMode.__members__)}")
+    if not isinstance(item["mode"], str) or item["mode"] not in RequantMode.__members__:
+        raise GraphError(label, f"{key}.mode", item["mode"], f"must be one of {', '.join(RequantMode.__members__)}")
     named = {k: _value(label, k, v, constants) for k, v in item.items()}
-    return Requant(**{**named, "mode": RequantMode[item["mode"]]})
+    named["mode"] = RequantMode[item["mode"]]
+    for field_name, hint in get_type_hints(Requant).items():
+        _check_type(label, f"{key}.{field_name}", named[field_name], hint)
+    return Requant(**named)

@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-
-import numpy as np
 
 from openvta.compiler.errors import GraphError
 from openvta.compiler.graph import NDArray, Node, Tensor
@@ -21,7 +20,7 @@ class Reshape(Node):
         x, y = inputs[0], outputs[0]
         eight_bit(self.name, "input", x)
         same_quantization(self.name, x, y)
-        if x.shape[0] != y.shape[0] or np.prod(x.shape, dtype=np.int64) != np.prod(y.shape, dtype=np.int64):
+        if x.shape[0] != y.shape[0] or math.prod(x.shape) != math.prod(y.shape):
             raise GraphError(self.name, "output shape", y.shape, f"must keep N and the number of values of {x.shape}")
 
     def evaluate(self, values: tuple[NDArray, ...], inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> NDArray:
