@@ -17,8 +17,8 @@ from openvta.driver import open_device
 from openvta.spec import HardwareConfig, load_config, named_configs
 from openvta.spec.bundle import Bundle
 
-MODELS_EACH = 5
-GRAPHS_EACH = 3
+MODELS_EACH = 4
+GRAPHS_EACH = 2
 Record = Callable[[str, str], None]
 
 

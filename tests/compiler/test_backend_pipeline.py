@@ -45,12 +45,22 @@ def test_digit_networks_compile_strict_and_equal_the_reference(
     record_coverage("fsim", name)
 
 
-def test_a_digit_network_on_tiny_buffers(seed: int, record_coverage: Record) -> None:
+def check_on_tiny_buffers(model: str, seed: int, record_coverage: Record) -> None:
     config = load_config("tiny")
-    bundle = compile(MODELS / DIGITS[0], config, strict=True)
     inputs = images(1, seed)
-    assert_equal(run_checked(bundle, config, inputs), evaluate(import_onnx(MODELS / DIGITS[0]).graph, inputs), "tiny")
+    found = run_checked(compile(MODELS / model, config, strict=True), config, inputs)
+    assert_equal(found, evaluate(import_onnx(MODELS / model).graph, inputs), model)
     record_coverage("fsim", "tiny")
+
+
+def test_a_digit_network_on_tiny_buffers(seed: int, record_coverage: Record) -> None:
+    check_on_tiny_buffers(DIGITS[2], seed, record_coverage)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("model", DIGITS[:2])
+def test_digit_networks_on_tiny_buffers(model: str, seed: int, record_coverage: Record) -> None:
+    check_on_tiny_buffers(model, seed, record_coverage)
 
 
 @pytest.mark.parametrize("name", named_configs())
