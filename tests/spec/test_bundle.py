@@ -187,7 +187,10 @@ def drop(name: str) -> Change:
         (put("tensors", 0, "shape", value=None), r"damaged manifest: TypeError"),
         (put("steps", 0, "kind", value="cloud"), r"step kind = 'cloud'"),
         (put("steps", 1, "segment", value=9), r"step 1\.segment = 9"),
-        (put("layers", 0, "colour", value="red"), r"damaged manifest: TypeError"),
+        (put("layers", 0, "colour", value="red"), r"layer conv: colour: no such field"),
+        (put("layers", 0, "macs", value="many"), r"'many': must be a whole number"),
+        (put("layers", 0, "last_insn", value=9), r"layer conv: instructions = 0\.\.9: segment 0 has 2"),
+        (put("inputs", "image", value=["complex64", [0, 3]]), r"image = complex64 \[0, 3\]: must be one of float32"),
         (drop("tensors"), r"damaged manifest: KeyError: 'tensors'"),
         (
             lambda members, manifest: members.update({"program-0.bin": b"123"}),

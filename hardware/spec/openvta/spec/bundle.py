@@ -17,7 +17,7 @@ import zipfile
 import zlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,7 @@ SCHEMA = 1
 ALIGNMENT = 4096
 BASES = ("uop", "inp", "wgt", "acc", "out")
 LAYOUT = "CHWbc"
+DTYPES = ("float32", "int8", "uint8", "int32", "int64")
 MANIFEST = "manifest.json"
 MAX_MEMBERS = 4096
 MAX_MEMBER_BYTES = 1 << 30
@@ -191,6 +192,7 @@ class Bundle:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
+            Path(name).chmod(0o644)
             Path(name).replace(target)
         finally:
             with suppress(FileNotFoundError):
@@ -298,6 +300,18 @@ def check(bundle: Bundle) -> None:
             for name in (*step.inputs, *step.outputs):
                 if name not in names:
                     refuse(f"step {number}", name, "is not in the tensor table")
+    for layer in bundle.layers:
+        if layer.segment == -1:
+            continue
+        if not 0 <= layer.segment < len(bundle.segments):
+            refuse(f"layer {layer.name}.segment", layer.segment, f"there are {len(bundle.segments)} segments")
+        length = len(bundle.segments[layer.segment].program)
+        if not 0 <= layer.first_insn <= layer.last_insn < length:
+            span = f"{layer.first_insn}..{layer.last_insn}"
+            refuse(f"layer {layer.name}: instructions", span, f"segment {layer.segment} has {length}")
+    for name, (dtype, shape) in (*bundle.inputs.items(), *bundle.outputs.items()):
+        if dtype not in DTYPES or not shape or min(shape) < 0 or 0 in shape[1:]:
+            refuse(f"{name}", f"{dtype} {list(shape)}", f"must be one of {', '.join(DTYPES)} with a batch dimension")
 
 
 def device_bytes(config: HardwareConfig, shape: tuple[int, ...]) -> int:
@@ -397,9 +411,8 @@ def _members(data: bytes, label: str) -> dict[str, bytes]:
             limit = MAX_MANIFEST_BYTES if info.filename == MANIFEST else MAX_MEMBER_BYTES
             total += info.file_size
             if info.file_size > limit or total > MAX_TOTAL_BYTES:
-                raise FormatError(
-                    f"{label}: member {info.filename}: {info.file_size} bytes: at most {limit}, {MAX_TOTAL_BYTES} in all"
-                )
+                limits = f"at most {limit}, {MAX_TOTAL_BYTES} in all"
+                raise FormatError(f"{label}: member {info.filename}: {info.file_size} bytes: {limits}")
             try:
                 with archive.open(info) as stream:
                     content = stream.read(info.file_size + 1)
@@ -429,8 +442,8 @@ def _build(manifest: dict[str, Any], members: dict[str, bytes], label: str) -> B
         raise FormatError(f"{label}: {error}") from error
     if hash_text(config) != manifest["config_hash"]:
         raise FormatError(
-            f"{label}: config_hash = {manifest['config_hash']}: configuration '{config.name}' has {hash_text(config)} here "
-            "(another instruction set version?); compile the model again"
+            f"{label}: config_hash = {manifest['config_hash']}: configuration '{config.name}' has {hash_text(config)} "
+            "here (another instruction set version?); compile the model again"
         )
     return Bundle(
         name=_text(manifest["name"]),
@@ -444,7 +457,7 @@ def _build(manifest: dict[str, Any], members: dict[str, bytes], label: str) -> B
             for item in manifest["segments"]
         ),
         steps=tuple(_step(item, members) for item in manifest["steps"]),
-        layers=tuple(LayerInfo(**item) for item in manifest["layers"]),
+        layers=tuple(_layer(item) for item in manifest["layers"]),
         inputs={_text(name): (_text(item[0]), _shape(item[1])) for name, item in manifest["inputs"].items()},
         outputs={_text(name): (_text(item[0]), _shape(item[1])) for name, item in manifest["outputs"].items()},
         metadata={_text(key): _text(value) for key, value in manifest["metadata"].items()},
@@ -478,6 +491,15 @@ def _tensor(item: dict[str, Any]) -> TensorSpec:
         zero_point=_number(item["zero_point"]),
         layout=_text(item["layout"]),
     )
+
+
+def _layer(item: dict[str, Any]) -> LayerInfo:
+    texts: dict[str, Any] = {key: _text(item[key]) for key in ("name", "op", "where", "reason")}
+    unknown = sorted(set(item) - {field.name for field in fields(LayerInfo)})
+    if unknown:
+        raise FormatError(f"layer {texts['name']}: {unknown[0]}: no such field")
+    values: dict[str, Any] = {key: _number(value) for key, value in item.items() if key not in texts}
+    return LayerInfo(**texts, **values)
 
 
 def _step(item: dict[str, Any], members: dict[str, bytes]) -> Step:
