@@ -3,11 +3,13 @@
 
 CONFIG ?= default
 SEED   ?= 1
-JOBS   ?= 2
+JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.openvta-setup
+
+export OPENVTA_JOBS := $(JOBS)
 
 .PHONY: help setup demo test test-all lint format verilog sim bench docs clean
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Callable
 from pathlib import Path
@@ -77,12 +76,24 @@ def record_coverage(request: pytest.FixtureRequest) -> RecordCoverage:
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):  # type: ignore[no-untyped-def]
     outcome = yield
     report = outcome.get_result()
-    if report.failed and "seed" in getattr(item, "fixturenames", ()):
+    if report.failed:
         seed = item.config.getoption("--seed")
         report.sections.append(("repeat with", f"python -m pytest --seed {seed} '{item.nodeid}'"))
     if report.skipped:
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         item.config.stash[SKIPS].append((item.nodeid, reason))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"seed: {config.getoption('--seed')} (--seed N repeats a run)"
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_make_collect_report(collector: pytest.Collector):  # type: ignore[no-untyped-def]
+    outcome = yield
+    report = outcome.get_result()
+    if report.skipped:
+        collector.config.stash[SKIPS].append((collector.nodeid, str(report.longrepr)))
 
 
 def _allowed(nodeid: str, reason: str) -> bool:
@@ -108,4 +119,4 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         for backend in sorted(covered):
             row = ", ".join(f"{name} ({count})" for name, count in sorted(covered[backend].items()))
             terminalreporter.write_line(f"{backend}: {row}")
-    terminalreporter.write_line(f"seed {config.getoption('--seed')}, pid {os.getpid()}")
+    terminalreporter.write_line(f"seed {config.getoption('--seed')}")

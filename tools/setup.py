@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import argparse
 import hashlib
+import importlib.util
+import os
 import shutil
 import subprocess
 import sys
@@ -27,6 +29,26 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
+def suitable(python: str) -> bool:
+    """Whether a Python is recent enough, can make environments and has the shared library that cocotb loads."""
+    test = (
+        "import sys, sysconfig, importlib.util as u;"
+        "ok = sys.version_info >= (3, 10) and u.find_spec('ensurepip') and sysconfig.get_config_var('Py_ENABLE_SHARED');"
+        "sys.exit(0 if ok else 1)"
+    )
+    try:
+        return subprocess.run([python, "-c", test], stderr=subprocess.DEVNULL, check=False, timeout=60).returncode == 0
+    except (OSError, subprocess.SubprocessError):
+        return False
+
+
+def find_python() -> str:
+    """This Python if it will do, else another on PATH; else this one, and the checks say what it lacks."""
+    others = ["python3", *(f"python3.{minor}" for minor in (12, 13, 11, 10, 14))]
+    found = [path for path in map(shutil.which, others) if path is not None]
+    return next((python for python in [sys.executable, *found] if suitable(python)), sys.executable)
+
+
 def check_machine() -> None:
     """Stop with one line for each thing that is missing."""
     missing = [
@@ -36,6 +58,8 @@ def check_machine() -> None:
         missing.append("sbt or Maven ('sbt' or 'mvn'; Debian package maven)")
     if sys.version_info < (3, 10):  # noqa: UP036 - whatever Python there is runs this
         missing.append(f"Python 3.10 or later (this is {sys.version.split()[0]}; set PYTHON=)")
+    if importlib.util.find_spec("ensurepip") is None:
+        missing.append("Python's venv module (Debian package python3-venv)")
     for line in missing:
         say(f"missing: {line}")
     if missing:
@@ -59,11 +83,15 @@ def main() -> None:
     parser.add_argument("--stamp", type=Path, required=True)
     options = parser.parse_args()
     folder, stamp = (ROOT / options.venv), (ROOT / options.stamp)
-    text = (ROOT / "pyproject.toml").read_bytes() + Path(__file__).read_bytes() + sys.version.encode()
+    text = (ROOT / "pyproject.toml").read_bytes() + Path(__file__).read_bytes()
     key = hashlib.sha256(text).hexdigest()
     if stamp.is_file() and stamp.read_text("utf-8") == key:
         stamp.touch()
         return
+    chosen = find_python()
+    if chosen != sys.executable and not (folder / "bin" / "python").is_file():
+        say(f"{sys.executable} will not do; taking {chosen}")
+        os.execv(chosen, [chosen, *sys.argv])
     check_machine()
     python = folder / "bin" / "python"
     if not python.is_file():

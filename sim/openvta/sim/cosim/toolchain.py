@@ -167,4 +167,6 @@ def _tail(output: bytes | str | None, lines: int = 25) -> str:
     if output is None:
         return ""
     text = output.decode("utf-8", "replace") if isinstance(output, bytes) else output
-    return "\n".join(text.rstrip().splitlines()[-lines:])
+    # Frames of Java's own libraries push the message out of sight.
+    kept = [line for line in text.rstrip().splitlines() if not line.startswith("\tat ") or "openvta." in line]
+    return "\n".join(kept[-lines:])
