@@ -81,7 +81,7 @@ class Core(p: VtaParams) extends Module {
   io.write :<>= store.io.axiWrite
   compute.io.writeInp := load.io.writeInp
   compute.io.writeWgt := load.io.writeWgt
-  compute.io.outRead :<>= store.io.outRead
+  store.io.outRead :<>= compute.io.outRead
 
   // Tokens
   private def tokens(name: String, push: TokenPush, pop: TokenPop): TokenQueue = {

@@ -47,9 +47,9 @@ class Registers(p: VtaParams) extends Module {
   private val status = io.status
   private val idle   = !status.running
   private val bases = Seq("INSN", "UOP", "INP", "WGT", "ACC", "OUT").map { memory =>
-    memory -> Seq("LO", "HI").map(half => setting(s"${memory}_BASE_$half", 32, idle))
+    (memory, setting(s"${memory}_BASE_LO", 32, idle), setting(s"${memory}_BASE_HI", 32, idle))
   }
-  private val base      = bases.map { case (memory, Seq(low, high)) => memory -> Cat(high, low) }.toMap
+  private val base      = bases.map { case (memory, low, high) => memory -> Cat(high, low) }.toMap
   private val insnCount = setting("INSN_COUNT", 32, idle)
   private val watchdog  = setting("WATCHDOG", 32)
   private val irqEnable = setting("IRQ_ENABLE", 2)
@@ -122,7 +122,7 @@ class Registers(p: VtaParams) extends Module {
     "WATCHDOG"       -> watchdog,
     "RESET"          -> io.resetting,
   ) ++
-    bases.flatMap { case (memory, Seq(low, high)) => Seq(s"${memory}_BASE_LO" -> low, s"${memory}_BASE_HI" -> high) } ++
+    bases.flatMap { case (memory, low, high) => Seq(s"${memory}_BASE_LO" -> low, s"${memory}_BASE_HI" -> high) } ++
     p.counters.zip(status.counters).map { case (name, value) => s"COUNTER_${name.toUpperCase}" -> value }
   if (values.keySet != p.registers.map(_.name).toSet) {
     val (extra, missing) = (values.keySet -- p.registers.map(_.name), p.registers.map(_.name).toSet -- values.keySet)
@@ -130,5 +130,5 @@ class Registers(p: VtaParams) extends Module {
   }
   port.io.writeMapped := p.registers.map(r => at(write.bits.address, r.name)).reduce(_ || _)
   port.io.readMapped  := p.registers.map(r => at(port.io.readAddress, r.name)).reduce(_ || _)
-  port.io.readData    := Mux1H(p.registers.map(r => at(port.io.readAddress, r.name) -> values(r.name).pad(32)))
+  port.io.readData    := Mux1H(p.registers.map(r => at(port.io.readAddress, r.name) -> (0.U(1.W) ## values(r.name))))
 }
