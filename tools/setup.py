@@ -33,7 +33,8 @@ def suitable(python: str) -> bool:
     """Whether a Python is recent enough, can make environments and has the shared library that cocotb loads."""
     test = (
         "import sys, sysconfig, importlib.util as u;"
-        "ok = sys.version_info >= (3, 10) and u.find_spec('ensurepip') and sysconfig.get_config_var('Py_ENABLE_SHARED');"
+        "shared = sysconfig.get_config_var('Py_ENABLE_SHARED');"
+        "ok = sys.version_info >= (3, 10) and u.find_spec('ensurepip') and shared;"
         "sys.exit(0 if ok else 1)"
     )
     try:
