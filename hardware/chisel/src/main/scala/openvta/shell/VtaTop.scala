@@ -2,6 +2,7 @@
 package openvta.shell
 
 import chisel3._
+import chisel3.experimental.noPrefix
 import chisel3.util._
 import openvta.mem.AxiAddress
 import openvta.spec._
@@ -17,8 +18,8 @@ class VtaTop(p: VtaParams) extends RawModule {
   val clock   = IO(Input(Clock()))
   val aresetn = IO(Input(Bool()))
 
-  private def in(name: String, width: Int): UInt            = IO(Input(UInt(width.W))).suggestName(name)
-  private def inBit(name: String): Bool                     = IO(Input(Bool())).suggestName(name)
+  private def in(name: String, width: Int): UInt            = noPrefix(IO(Input(UInt(width.W))).suggestName(name))
+  private def inBit(name: String): Bool                     = noPrefix(IO(Input(Bool())).suggestName(name))
   private def out(name: String, value: UInt): Unit          = {
     val port = IO(Output(chiselTypeOf(value))).suggestName(name)
     port := value
