@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -51,7 +52,16 @@ class Generator:
 
     def program(self, length: int) -> RandomProgram:
         """A program of about ``length`` instructions, FINISH included."""
-        kinds = [self._load_inp, self._load_wgt, self._load_acc, self._gemm, self._alu, self._alu, self._store, self._noop]
+        kinds = [
+            self._load_inp,
+            self._load_wgt,
+            self._load_acc,
+            self._gemm,
+            self._alu,
+            self._alu,
+            self._store,
+            self._noop,
+        ]
         if self.config.has("requant"):
             kinds.append(self._requant)
         for first in (self._load_inp, self._load_wgt, self._load_acc):
@@ -73,7 +83,7 @@ class Generator:
             if steps and {steps[-1].unit, draft.unit} == {Unit.LOAD, Unit.STORE}:
                 steps.append(_Draft(Opcode.LOAD, {"memory_id": int(MemId.UOP)}))
             steps.append(draft)
-        for before, after in zip(steps, steps[1:], strict=False):
+        for before, after in itertools.pairwise(steps):
             if before.unit < after.unit:
                 before.values["push_next"], after.values["pop_prev"] = 1, 1
             elif before.unit > after.unit:
@@ -90,9 +100,13 @@ class Generator:
     def _transfer(self, opcode: Opcode, memory: MemId, depth: int, element: int, *, pads: bool) -> None:
         pad = {name: self._int(0, 2) for name in ("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1")} if pads else {}
         y, x = self._int(1, 3), self._int(1, 5)
-        while (y + pad.get("y_pad_0", 0) + pad.get("y_pad_1", 0)) * (x + pad.get("x_pad_0", 0) + pad.get("x_pad_1", 0)) > depth:
+        while (y + pad.get("y_pad_0", 0) + pad.get("y_pad_1", 0)) * (
+            x + pad.get("x_pad_0", 0) + pad.get("x_pad_1", 0)
+        ) > depth:
             pad, y, x = dict.fromkeys(pad, 0), 1, max(1, x // 2)
-        total = (y + pad.get("y_pad_0", 0) + pad.get("y_pad_1", 0)) * (x + pad.get("x_pad_0", 0) + pad.get("x_pad_1", 0))
+        total = (y + pad.get("y_pad_0", 0) + pad.get("y_pad_1", 0)) * (
+            x + pad.get("x_pad_0", 0) + pad.get("x_pad_1", 0)
+        )
         stride = self._int(0 if opcode is Opcode.LOAD else x, x + 3)
         values = {
             "memory_id": int(memory),
@@ -140,7 +154,7 @@ class Generator:
         self.drafts.append(_Draft(opcode, values))
 
     def _loops(self, depths: dict[str, int]) -> dict[str, int]:
-        """Micro-ops in memory and a LOAD of them; loop counts, factors and the micro-op range that stay inside ``depths``."""
+        """A LOAD of new micro-ops; loop counts, factors and the micro-op range that stay inside ``depths``."""
         layout = isa_of(self.config).uop
         outer, inner, count = self._int(1, 3), self._int(1, 3), self._int(1, 4)
         while outer * inner * count > self.ops:

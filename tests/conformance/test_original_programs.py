@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Streams of the original, run unchanged: every backend must leave the memory that the original simulator left.
 
-A backend is a device by its entry point name; :data:`BACKENDS` says how much of the set each runs by default, and with which
-options its device is opened.
+A backend is a device by its entry point name; :data:`BACKENDS` says which programs each runs by default, and with
+which options its device is opened.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def devices() -> Iterator[Callable[[Backend, HardwareConfig], Any]]:
 
 
 def run_program(device: Any, insns: bytes, image: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Image and output bytes after a run. The programs count from address 0, so the bases are shifted to where memory is."""
+    """Image and output bytes after a run; bases are shifted, because the programs count from address 0."""
     words = device.allocate(len(insns))
     memory = device.allocate(IMAGE_BYTES + OUT_BYTES)
     device.write(words, insns)

@@ -126,29 +126,24 @@ class _Namer:
         """Index, unit and disassembly."""
         return f"instruction {item.index} ({item.unit.name.lower()}) [{describe(self.stream.config, item.word)}]"
 
-    def missing_push(self, queue: Queue, initial: int, waiting: Decoded) -> Decoded | None:
-        """The instruction that should have pushed, as far as stream order tells.
-
-        In stream order, the first pop with no push before it lacks one; of the producer's instructions before it the
-        last that does not push is the one.
-        """
+    def short_pop(self, queue: Queue, initial: int) -> Decoded | None:
+        """The first instruction that, in stream order, pops a token nothing before it pushed."""
         balance = initial
-        short = waiting
         for item in self.stream.items:
             if queue in item.pops:
                 balance -= 1
                 if balance < 0:
-                    short = item
-                    break
+                    return item
             if queue in item.pushes:
                 balance += 1
-        producer = PRODUCERS[queue]
-        silent = [
-            item
-            for item in self.stream.items
-            if item.unit is producer and item.index < short.index and queue not in item.pushes
-        ]
-        return silent[-1] if silent else None
+        return None
+
+    def silent_before(self, queue: Queue, pop: Decoded) -> Decoded | None:
+        """Of the instructions that could push for ``pop``, the last before it that does not push."""
+        for item in reversed(self.stream.items[: pop.index]):
+            if item.unit is PRODUCERS[queue] and queue not in item.pushes:
+                return item
+        return None
 
     def missing_pop(self, queue: Queue, initial: int) -> tuple[Decoded | None, Decoded | None]:
         """The push whose token is left over in stream order, and the instruction after it that should have popped."""
@@ -168,7 +163,7 @@ class _Namer:
         silent = [
             item
             for item in self.stream.items
-            if item.unit is consumer and item.index > after and queue not in item.pops and not item.is_finish
+            if item.unit is consumer and item.index > after and queue not in item.pops
         ]
         pushes = [item for item in self.stream.items if queue in item.pushes]
         return left or (pushes[-1] if pushes else None), silent[0] if silent else None
@@ -204,14 +199,13 @@ def _stuck(namer: _Namer, schedule: Schedule, tokens: list[int]) -> list[Finding
     done = set(schedule.order)
     for waiting in stop.waiting:
         involved.append(waiting.item.index)
-        parts.append(_wait_text(namer, waiting, stop, done, tokens, involved))
+        parts.append(_wait_text(namer, waiting, stop, done, involved))
+    parts += _suspects(namer, tokens, involved)
     text = f"no unit can go on; tokens: {counts}; " + "; ".join(parts)
     return [Finding(Kind.DEADLOCK, tuple(dict.fromkeys(involved)), text)]
 
 
-def _wait_text(
-    namer: _Namer, waiting: Waiting, stop: Stop, done: set[int], tokens: list[int], involved: list[int]
-) -> str:
+def _wait_text(namer: _Namer, waiting: Waiting, stop: Stop, done: set[int], involved: list[int]) -> str:
     text = f"{namer.name(waiting.item)} waits for "
     if waiting.finish:
         return text + "units, queues and tokens to become empty"
@@ -234,12 +228,25 @@ def _wait_text(
                 reason += " but it cannot be dispatched: a queue before it is full"
         else:
             reason += f", and no {producer.name.lower()} instruction left pushes one"
-            silent = namer.missing_push(queue, tokens[queue], waiting.item)
-            if silent is not None:
-                involved.append(silent.index)
-                reason += f"; {namer.name(silent)} does not push and probably should"
         reasons.append(reason)
     return text + " and ".join(reasons)
+
+
+def _suspects(namer: _Namer, tokens: list[int], involved: list[int]) -> list[str]:
+    """Instructions that should have pushed, as far as stream order tells: one for every queue that runs short."""
+    found = []
+    for queue in QUEUES:
+        pop = namer.short_pop(queue, tokens[queue])
+        if pop is None:
+            continue
+        silent = namer.silent_before(queue, pop)
+        if silent is not None:
+            involved += [silent.index, pop.index]
+            found.append(
+                f"in stream order {namer.name(pop)} pops a token of {queue.name.lower()} nothing before it pushed: "
+                f"{namer.name(silent)} does not push and probably should"
+            )
+    return found
 
 
 def _leftovers(namer: _Namer, schedule: Schedule, tokens: list[int]) -> list[Finding]:
