@@ -109,7 +109,7 @@ class AluCore(p: VtaParams) extends Module {
   }
   io.operation.ready := fire
   io.accRead.enable  := second || (start && readsSrc(control))
-  io.accRead.index   := Mux(second, head.dst, head.src)
+  io.accRead.index   := Mux(second, head.dst, head.src(p.accIndexBits - 1, 0))
 
   // Age 0: the memory has answered; operands are loaded.
   private val loadControl = RegEnable(control, fire)
