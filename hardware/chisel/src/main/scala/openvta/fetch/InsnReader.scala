@@ -87,7 +87,7 @@ class InsnReader(p: VtaParams) extends Module {
     buffer.io.enq.valid      := io.read.data.valid
     buffer.io.enq.bits.data  := beat.data
     buffer.io.enq.bits.fault := beat.fault
-    buffer.io.enq.bits.beat  := 0.U
+    buffer.io.enq.bits.beat  := 0.U(0.W)
   } else {
     val number    = RegInit(0.U(log2Ceil(beatsPerLine).W))
     val earlier   = Reg(Vec(beatsPerLine - 1, UInt(p.axiDataBits.W)))

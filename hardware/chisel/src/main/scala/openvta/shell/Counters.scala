@@ -27,7 +27,7 @@ object Counters {
     val count = RegInit(0.U(width.W))
     val sum   = count +& add
     val full  = ((BigInt(1) << width) - 1).U
-    when(clear) { count := 0.U }.elsewhen(enable) { count := Mux(sum > full, full, sum) }
+    when(clear) { count := 0.U }.elsewhen(enable) { count := Mux(sum > full, full, sum(width - 1, 0)) }
     count
   }
 }

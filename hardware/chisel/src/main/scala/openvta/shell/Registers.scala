@@ -40,7 +40,7 @@ class Registers(p: VtaParams) extends Module {
   /** A register that software writes. */
   private def setting(name: String, width: Int, open: Bool = true.B): UInt = {
     val value = RegInit(p.register(name).reset.U(width.W))
-    when(written(name) && open) { value := newBits | (value & (~byteMask).asUInt) }
+    when(written(name) && open) { value := (newBits | (value & (~byteMask).asUInt))(width - 1, 0) }
     value.suggestName(name.toLowerCase)
   }
 
@@ -120,7 +120,7 @@ class Registers(p: VtaParams) extends Module {
     "IRQ_ENABLE"     -> irqEnable,
     "IRQ_STATUS"     -> irqStatus,
     "WATCHDOG"       -> watchdog,
-    "RESET"          -> io.resetting,
+    "RESET"          -> 0.U(31.W) ## io.resetting,
   ) ++
     bases.flatMap { case (memory, low, high) => Seq(s"${memory}_BASE_LO" -> low, s"${memory}_BASE_HI" -> high) } ++
     p.counters.zip(status.counters).map { case (name, value) => s"COUNTER_${name.toUpperCase}" -> value }
@@ -130,5 +130,5 @@ class Registers(p: VtaParams) extends Module {
   }
   port.io.writeMapped := p.registers.map(r => at(write.bits.address, r.name)).reduce(_ || _)
   port.io.readMapped  := p.registers.map(r => at(port.io.readAddress, r.name)).reduce(_ || _)
-  port.io.readData    := Mux1H(p.registers.map(r => at(port.io.readAddress, r.name) -> (0.U(1.W) ## values(r.name))))
+  port.io.readData    := Mux1H(p.registers.map(r => at(port.io.readAddress, r.name) -> values(r.name).pad(32)))
 }

@@ -3,6 +3,7 @@ package openvta.shell
 
 import chisel3._
 import chisel3.experimental.noPrefix
+import chisel3.experimental.noPrefix
 import chisel3.util._
 import openvta.mem.AxiAddress
 import openvta.spec._
@@ -18,16 +19,11 @@ class VtaTop(p: VtaParams) extends RawModule {
   val clock   = IO(Input(Clock()))
   val aresetn = IO(Input(Bool()))
 
-  private def in(name: String, width: Int): UInt            = noPrefix(IO(Input(UInt(width.W))).suggestName(name))
-  private def inBit(name: String): Bool                     = noPrefix(IO(Input(Bool())).suggestName(name))
-  private def out(name: String, value: UInt): Unit          = {
-    val port = IO(Output(chiselTypeOf(value))).suggestName(name)
-    port := value
-  }
-  private def bit(name: String, value: Bool): Unit = {
-    val port = IO(Output(Bool())).suggestName(name)
-    port := value
-  }
+  private def port[T <: Data](name: String, data: => T): T = noPrefix(IO(data).suggestName(name))
+  private def in(name: String, width: Int): UInt           = port(name, Input(UInt(width.W)))
+  private def inBit(name: String): Bool                    = port(name, Input(Bool()))
+  private def out(name: String, value: UInt): Unit         = { port(name, Output(UInt(value.getWidth.W))) := value }
+  private def bit(name: String, value: Bool): Unit         = { port(name, Output(Bool())) := value }
 
   private val resetStages = withClockAndReset(clock, (!aresetn).asAsyncReset) {
     ShiftRegister(false.B, 2, true.B, true.B)
@@ -58,18 +54,18 @@ class VtaTop(p: VtaParams) extends RawModule {
   private val incr        = 1.U(2.W)
   private val modifiable  = 3.U(4.W)
   private val size        = log2Ceil(p.axiDataBytes).U(sizeBits.W)
-  private def address(channel: String, port: DecoupledIO[AxiAddress]): Unit = {
-    out(s"m_axi_${channel}id", port.bits.id)
-    out(s"m_axi_${channel}addr", port.bits.addr)
-    out(s"m_axi_${channel}len", port.bits.len)
+  private def address(channel: String, from: DecoupledIO[AxiAddress]): Unit = {
+    out(s"m_axi_${channel}id", from.bits.id)
+    out(s"m_axi_${channel}addr", from.bits.addr)
+    out(s"m_axi_${channel}len", from.bits.len)
     out(s"m_axi_${channel}size", size)
     out(s"m_axi_${channel}burst", incr)
     out(s"m_axi_${channel}cache", modifiable)
     out(s"m_axi_${channel}prot", 0.U(3.W))
     bit(s"m_axi_${channel}lock", false.B)
     out(s"m_axi_${channel}qos", 0.U(4.W))
-    bit(s"m_axi_${channel}valid", port.valid)
-    port.ready := inBit(s"m_axi_${channel}ready")
+    bit(s"m_axi_${channel}valid", from.valid)
+    from.ready := inBit(s"m_axi_${channel}ready")
   }
   private val write = shell.io.write
   address("aw", write.aw)

@@ -41,7 +41,7 @@ class StorePlanner(p: VtaParams) extends Module {
   io.burst.bits.last    := last
   io.burst.bits.empty   := task.noop
   io.burst.bits.address := ((address >> shape.slotBits) << log2Ceil(p.axiDataBytes)).asUInt
-  io.burst.bits.beats   := (slot +& units +& (shape.unitsPerBeat - 1).U) >> shape.slotBits
+  io.burst.bits.beats   := Bits.low((slot +& units +& (shape.unitsPerBeat - 1).U) >> shape.slotBits, shape.beatBits)
   io.burst.bits.units   := units
   io.burst.bits.slot    := slot
   io.burst.bits.source  := source

@@ -56,7 +56,7 @@ class StoreReader(p: VtaParams) extends Module {
   when(issue) {
     source := source + places
     left   := left - places
-    slot   := 0.U
+    slot   := Bits.low(0.U, shape.slotBits)
     when(last) { active := false.B }
   }
   when(io.burst.fire) {

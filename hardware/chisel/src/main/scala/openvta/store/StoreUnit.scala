@@ -5,6 +5,7 @@ import chisel3._
 import chisel3.util._
 import openvta.mem.{AxiAddress, AxiResponse, AxiWriteChannels, ScratchRead}
 import openvta.spec._
+import openvta.util.Bits
 
 /** Ports of the [[StoreUnit]]. */
 class StoreUnitIO(p: VtaParams) extends Bundle {
@@ -80,9 +81,9 @@ class StoreUnit(p: VtaParams) extends Module {
   task.io.enq.bits.noop     := noop
   task.io.enq.bits.address  := base >> shape.unitByteBits
   task.io.enq.bits.stride   := field("x_stride") << shape.partBits
-  task.io.enq.bits.rowUnits := row << shape.partBits
+  task.io.enq.bits.rowUnits := Bits.low(row << shape.partBits, shape.countBits)
   task.io.enq.bits.rows     := Mux(merged, 1.U, ySize)
-  task.io.enq.bits.source   := field("sram_base") << shape.partBits
+  task.io.enq.bits.source   := Bits.low(field("sram_base") << shape.partBits, shape.sourceBits)
   waiting.io.deq.ready      := task.io.enq.ready && goes && !outside
   io.popFromCompute.pop     := waiting.io.deq.fire && field("pop_prev").asBool
 

@@ -8,7 +8,7 @@ import openvta.spec.{LayoutSpec, SpecMismatch}
 object Bits {
 
   /** The low `width` bits; zero for no bits. */
-  def low(value: UInt, width: Int): UInt = if (width == 0) 0.U else value.pad(width)(width - 1, 0)
+  def low(value: UInt, width: Int): UInt = if (width == 0) 0.U(0.W) else value.pad(width)(width - 1, 0)
 
   /** Items turned so that item k comes to place (k + by) % items; as many items as a power of two. */
   def rotateUp[T <: Data](items: Seq[T], by: UInt): Seq[T] = {
