@@ -15,7 +15,8 @@ from openvta.spec.isa import MemId
 def random_load(config: HardwareConfig, memory_id: MemId, rng: random.Random, index: int) -> Load:
     """A load in range, with any pads, fill, stride, offset and base."""
     memory = memory_of(config, memory_id)
-    largest = min(memory.depth, rng.choice((4, 40, memory.depth)), max(4, 16384 // memory.elem_bytes))
+    window = config.axi_burst_beats * config.axi_data_bytes
+    largest = min(memory.depth, rng.choice((4, 12, 40, max(40, 5 * window // memory.elem_bytes))))
     while True:
         x = rng.choice((1, 2, 3, rng.randint(1, max(1, largest)), rng.randint(1, max(1, largest))))
         y = rng.choice((1, 1, 2, 3, rng.randint(1, 8)))
@@ -53,10 +54,14 @@ def random_base(rng: random.Random) -> int:
 def padded_long_rows(config: HardwareConfig, memory_id: MemId) -> list[Load]:
     """Rows longer than a burst with every combination of pads present and absent."""
     memory = memory_of(config, memory_id)
+    window = config.axi_burst_beats * config.axi_data_bytes
+    longest = 300 if memory_id is MemId.INP else 2 * window // memory.elem_bytes + 3
     cases: list[Load] = []
     for pads in product((0, 1), (0, 2), (0, 1), (0, 3)):
         number = len(cases)
-        x = min(300, (memory.depth - 8) // (2 + pads[0] + pads[1]) - pads[2] - pads[3])
+        x = min(longest, (memory.depth - 8) // (2 + pads[0] + pads[1]) - pads[2] - pads[3])
+        if x < 1:
+            continue
         cases.append(
             load(
                 config,

@@ -27,8 +27,8 @@ CHANNELS = {MemId.INP: 2, MemId.WGT: 3}
 class Bench:
     """The LoadUnit with two memories, two scratchpads and the two token queues.
 
-    Tokens come from ``tokens``, which a test fills. Scratchpads are checked at every retirement: what an instruction and
-    all before it write must be there, and cells that no instruction in hand writes must be as they were.
+    Tokens come from ``tokens``, which a test fills. Scratchpads are checked at every retirement: what an instruction
+    and all before it write must be there, and cells that no instruction in hand writes must be as they were.
     """
 
     def __init__(self, dut: Any) -> None:
