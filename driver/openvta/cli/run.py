@@ -26,7 +26,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--images", type=int, default=0, help="run only the first N images (with --random: N, default 1)"
     )
     parser.add_argument("--out", type=Path, help=".npz for the outputs")
-    parser.add_argument("--max-cycles", type=int, default=2_000_000_000, help="bound of a launch")
+    parser.add_argument(
+        "--max-cycles", type=int, help="bound of a launch (default: far above what the program can take)"
+    )
     parser.add_argument("--memory", choices=("ideal", "dram"), default="ideal", help="memory timing (cosim)")
     parser.add_argument("--waves", type=Path, help="write an FST waveform (cosim)")
     parser.add_argument("--check", action="store_true", help="look for races, deadlocks and never-written reads (fsim)")
