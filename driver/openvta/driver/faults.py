@@ -19,7 +19,7 @@ def read_fault(transport: Transport, program: Program, place: str, image_base: i
     Args:
         transport: the device.
         program: what it was running.
-        place: maps nothing; a text for the message such as "segment 0 of bundle 'm'".
+        place: what was running, for the message (such as "segment 0 of bundle 'm'").
         image_base: device address of the image, so that a bus error can say where inside it.
     """
     names = ("ERROR", "ERROR_INDEX", "ERROR_ADDR_LO", "ERROR_ADDR_HI")
@@ -29,14 +29,12 @@ def read_fault(transport: Transport, program: Program, place: str, image_base: i
     fields = ERROR.decode(word)
     cause = Cause(fields["cause"]) if fields["cause"] in {int(item) for item in Cause} else None
     unit = Unit(fields["unit"]) if fields["unit"] in {int(item) for item in Unit} else Unit.FETCH
+    instruction = f"(beyond the last of {len(program)})"
     if index < len(program):
         instruction = disassemble_word(program.config, program.words[index])
-    else:
-        instruction = f"(beyond the last of {len(program)})"
     where = f"{place}: instruction {index} '{instruction}' in unit {unit.name.lower()}"
     queues = tuple(queue for queue in Queue if fields["wait"] >> queue & 1)
     name = cause.name.lower() if cause is not None else f"cause {fields['cause']}"
-    about = {"unit": unit, "index": index, "instruction": instruction}
     if cause in (Cause.BUS_READ, Cause.BUS_WRITE):
         address = high << 32 | low
         channel = CHANNELS.get(fields["channel"], f"channel {fields['channel']}")
@@ -63,7 +61,7 @@ def read_fault(transport: Transport, program: Program, place: str, image_base: i
         cause=cause if cause is not None else Cause.NONE,
         waits=queues,
         finish=bool(fields["finish"]),
-        unit=about["unit"],  # type: ignore[arg-type]
+        unit=unit,
         index=index,
         instruction=instruction,
     )

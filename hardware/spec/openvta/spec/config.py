@@ -253,15 +253,31 @@ def _check(c: HardwareConfig) -> None:
     within("token_depth", 1, 65535)
     power("queue_depth", 2, 1024)
     power("requant_cycles", 1, 16)
-    _require(c, c.requant_cycles <= c.lanes, "requant_cycles", c.requant_cycles, f"must be at most batch * block = {c.lanes}")
+    _require(
+        c, c.requant_cycles <= c.lanes, "requant_cycles", c.requant_cycles, f"must be at most batch * block = {c.lanes}"
+    )
     for extension in c.extensions:
         _require(c, extension in EXTENSIONS, "extensions", extension, f"must be one of {', '.join(EXTENSIONS)}")
     _require(
-        c, tuple(sorted(set(c.extensions))) == c.extensions, "extensions", list(c.extensions), "must be sorted, each name once"
+        c,
+        tuple(sorted(set(c.extensions))) == c.extensions,
+        "extensions",
+        list(c.extensions),
+        "must be sorted, each name once",
     )
     window = c.axi_burst_beats * c.axi_data_bytes
-    _require(c, window <= 4096, "axi_burst_beats", c.axi_burst_beats, f"the burst window of {window} bytes must be at most 4096")
-    for memory, bits in (("inp", c.inp_bits * c.lanes), ("wgt", c.wgt_bits * c.block * c.block), ("acc", c.acc_bits * c.lanes)):
+    _require(
+        c,
+        window <= 4096,
+        "axi_burst_beats",
+        c.axi_burst_beats,
+        f"the burst window of {window} bytes must be at most 4096",
+    )
+    for memory, bits in (
+        ("inp", c.inp_bits * c.lanes),
+        ("wgt", c.wgt_bits * c.block * c.block),
+        ("acc", c.acc_bits * c.lanes),
+    ):
         _require(c, bits % 8 == 0, f"{memory}_bits", f"{bits} bits an element", "an element must be whole bytes")
         _require(
             c,
@@ -273,7 +289,11 @@ def _check(c: HardwareConfig) -> None:
     for memory in ("uop", "inp", "wgt", "acc"):
         depth = getattr(c, f"{memory}_buffer_bytes") // getattr(c, f"{memory}_bytes")
         _require(
-            c, depth >= 4, f"{memory}_buffer_bytes", getattr(c, f"{memory}_buffer_bytes"), f"holds {depth} elements, must hold 4"
+            c,
+            depth >= 4,
+            f"{memory}_buffer_bytes",
+            getattr(c, f"{memory}_buffer_bytes"),
+            f"holds {depth} elements, must hold 4",
         )
         _require(
             c,
@@ -299,7 +319,13 @@ def _check(c: HardwareConfig) -> None:
         (c.acc_buffer_bytes, c.inp_buffer_bytes, c.wgt_buffer_bytes),
         f"GEMM factors need 2(A + I + W) = {2 * (a + i + w)} bits, must be at most 64 ({logs})",
     )
-    _require(c, 4 * a + 20 <= 64, "acc_buffer_bytes", c.acc_buffer_bytes, f"ALU factors need 4A + 20 = {4 * a + 20} bits, must be at most 64 ({logs})")
+    _require(
+        c,
+        4 * a + 20 <= 64,
+        "acc_buffer_bytes",
+        c.acc_buffer_bytes,
+        f"ALU factors need 4A + 20 = {4 * a + 20} bits, must be at most 64 ({logs})",
+    )
 
 
 def config_from_mapping(values: Mapping[str, object], *, name: str | None = None) -> HardwareConfig:
@@ -347,9 +373,13 @@ def _load(name_or_path: str, depth: int) -> HardwareConfig:
     else:
         path = Path(name_or_path)
         if not path.is_file():
-            raise ConfigError(name_or_path, "config", name_or_path, f"neither a file nor one of {', '.join(named_configs())}")
+            raise ConfigError(
+                name_or_path, "config", name_or_path, f"neither a file nor one of {', '.join(named_configs())}"
+            )
         if path.stat().st_size > 1 << 20:
-            raise ConfigError(name_or_path, "config", f"{path.stat().st_size} bytes", "a configuration file is at most 1 MiB")
+            raise ConfigError(
+                name_or_path, "config", f"{path.stat().st_size} bytes", "a configuration file is at most 1 MiB"
+            )
         text = path.read_text("utf-8")
         name = path.stem
     try:

@@ -60,7 +60,9 @@ class Layout:
         seen = 0
         for field in self.fields:
             if field.width < 1 or field.hi >= self.bits:
-                raise SpecError(f"layout {self.name}: field {field.name} ({field.hi}:{field.lo}) outside {self.bits} bits")
+                raise SpecError(
+                    f"layout {self.name}: field {field.name} ({field.hi}:{field.lo}) outside {self.bits} bits"
+                )
             if seen & field.mask:
                 raise SpecError(f"layout {self.name}: field {field.name} ({field.hi}:{field.lo}) overlaps another")
             seen |= field.mask

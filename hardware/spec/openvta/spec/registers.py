@@ -65,8 +65,12 @@ def _map() -> tuple[Register, ...]:
     ]
     pointers = ("INSN", "UOP", "INP", "WGT", "ACC", "OUT")
     for number, name in enumerate(pointers):
-        registers.append(Register(f"{name}_BASE_LO", 0x0C + 8 * number, "rw", f"byte address of {name.lower()}, low half"))
-        registers.append(Register(f"{name}_BASE_HI", 0x10 + 8 * number, "rw", f"byte address of {name.lower()}, high half"))
+        registers.append(
+            Register(f"{name}_BASE_LO", 0x0C + 8 * number, "rw", f"byte address of {name.lower()}, low half")
+        )
+        registers.append(
+            Register(f"{name}_BASE_HI", 0x10 + 8 * number, "rw", f"byte address of {name.lower()}, high half")
+        )
     registers += [
         Register("ACC_WRITES", 0x3C, "ro", "elements GEMM, ALU and requant wrote to acc"),
         Register("ID", 0x40, "ro", "'OVTA'", ID_MAGIC),
@@ -81,7 +85,9 @@ def _map() -> tuple[Register, ...]:
         Register("ERROR_ADDR_HI", 0x64, "ro", "byte address of a bus error, high half"),
         Register("IRQ_ENABLE", 0x68, "rw", "bit 0: interrupt on finish; bit 1: interrupt on error"),
         Register("IRQ_STATUS", 0x6C, "w1c", "bit 0: finished; bit 1: error; write 1 to clear"),
-        Register("WATCHDOG", 0x70, "rw", "cycles without progress that are an error; 0 switches it off", WATCHDOG_RESET),
+        Register(
+            "WATCHDOG", 0x70, "rw", "cycles without progress that are an error; 0 switches it off", WATCHDOG_RESET
+        ),
         Register("RESET", 0x74, "rw", "write 1: soft reset; reads 1 until outstanding beats are in"),
         Register("CYCLES_HI", 0x78, "ro", "cycles from launch to finish, high 32 bits"),
     ]
