@@ -289,6 +289,23 @@ def test_limits() -> None:
         import_onnx(conv_model(), limits=Limits(tensor_values=10))
 
 
+def test_huge_tensors_and_windows() -> None:
+    with pytest.raises(ModelError, match=r"tensor 'x': shape = .*at most 268435456 values"):
+        import_onnx(model_of(conv_nodes(), base_constants(), inputs={"x": ("n", 2, 1 << 20, 1 << 20)}))
+    with pytest.raises(ModelError, match=r"conv: output = .*at most 268435456 positions"):
+        import_onnx(conv_model(pads=[1 << 20, 1 << 20, 1 << 20, 1 << 20]))
+
+
+def test_long_chains_end_in_time() -> None:
+    relus = [helper.make_node("Relu", [f"r{i}"], [f"r{i + 1}"]) for i in range(1000)]
+    result = import_onnx(model_of([*quantize("x", "r0", "x"), *relus, *quantize("r1000", "y", "x")], base_constants()))
+    assert any("more than 64 operators without a quantizer" in str(host) for host in result.hosts)
+    sigmoids = [helper.make_node("Sigmoid", [f"r{i}"], [f"r{i + 1}"]) for i in range(300)]
+    nodes = [*quantize("x", "r0", "x"), *sigmoids, *quantize("r300", "y", "x")]
+    graph = import_onnx(model_of(nodes, base_constants())).graph
+    assert [node.op for node in graph.nodes] == ["Quantize", "Dequantize", "Host", "Quantize", "Dequantize"]
+
+
 def test_files(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="no such file"):
         import_onnx(tmp_path / "missing.onnx")

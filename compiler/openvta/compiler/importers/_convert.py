@@ -8,6 +8,7 @@ part that runs the model's own node in float.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -163,6 +164,7 @@ class Converter:
             shape.append(fixed)
         if not shape:
             raise ModelError(where, "shape", "[]", "an input has at least one dimension")
+        self._check_size(info.name, tuple(shape))
         self.batch = shape[0]
         return tuple(shape)
 
@@ -214,6 +216,7 @@ class Converter:
     def new_tensor(self, name: str, shape: tuple[int, ...], q: Quantization | None) -> str:
         """Add a tensor, float if ``q`` is None, and return its name."""
         label = self.fresh(name)
+        self._check_size(label, shape)
         if q is None:
             self.tensors[label] = Tensor(label, shape, FLOAT32)
         else:
@@ -221,6 +224,10 @@ class Converter:
                 raise Unsupported(f"a quantized tensor of shape {list(shape)}, not N C or N C H W")
             self.tensors[label] = Tensor(label, shape, q.dtype, q.scale, q.zero_point)
         return label
+
+    def _check_size(self, label: str, shape: tuple[int, ...]) -> None:
+        if math.prod(shape) > self.limits.tensor_values:
+            raise ModelError(f"tensor '{label}'", "shape", list(shape), f"at most {self.limits.tensor_values} values")
 
     # operands
 

@@ -10,6 +10,8 @@ from openvta.compiler.importers._attributes import Attributes
 from openvta.compiler.importers._values import Unsupported
 from openvta.spec.arith import pooled_size
 
+MOST_POSITIONS = 1 << 28
+"""Most positions of a window."""
 NO_PADS = (0, 0, 0, 0)
 """No padding."""
 
@@ -76,6 +78,8 @@ def read_window(
         raise ModelError(
             name, "kernel_shape", list(size), f"does not fit {image[0]} x {image[1]} with pads {list(pads)}"
         )
+    if out[0] * out[1] > MOST_POSITIONS:
+        raise ModelError(name, "output", f"{out[0]} x {out[1]}", f"at most {MOST_POSITIONS} positions")
     return Window((size[0], size[1]), (strides[0], strides[1]), pads, (out[0], out[1]))
 
 

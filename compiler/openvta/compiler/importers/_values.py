@@ -10,6 +10,9 @@ import onnx
 
 from openvta.compiler.graph import NDArray
 
+MOST_STEPS = 64
+"""Most steps of an expression."""
+
 
 class Unsupported(Exception):
     """The accelerator cannot do this: the node becomes a host part with this reason."""
@@ -182,7 +185,9 @@ class Pending:
         return self.shapes[-1]
 
     def then(self, step: Step, shape: tuple[int, ...], node: onnx.NodeProto, name: str) -> Pending:
-        """Return this value followed by a step."""
+        """Return this value followed by a step; Unsupported if there are too many between two quantizers."""
+        if len(self.steps) >= MOST_STEPS:
+            raise Unsupported(f"more than {MOST_STEPS} operators without a quantizer between them")
         return replace(
             self,
             steps=(*self.steps, step),
