@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openvta.spec import Opcode, Program, hash_text, load_config, make, named_configs
+from openvta.spec import Opcode, Program, hash_text, load_config, make, named_configs, static_fault
 from openvta.spec.asm import (
     AsmError,
     disassemble_word,
@@ -145,3 +147,11 @@ def test_extension_that_is_not_built() -> None:
 def test_word_out_of_range() -> None:
     with pytest.raises(SpecError, match="instruction word"):
         disassemble_word(DEFAULT, 1 << 128)
+
+
+def test_the_guides_example_assembles() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "command.md").read_text("utf-8")
+    text = guide.split("```text\n")[1].split("```")[0]
+    (program,) = parse_programs(DEFAULT, text)
+    faults = [static_fault(DEFAULT, word, last=n == len(program) - 1) for n, word in enumerate(program)]
+    assert faults == [None] * 6
