@@ -26,6 +26,9 @@ class RegisterPort(addrBits: Int) extends Module {
     val readMapped  = Input(Bool())
   })
 
+  // Nothing is taken during reset, which lasts longer inside than outside.
+  private val open = !reset.asBool
+
   // Writes
   private val address   = Module(new Queue(UInt(addrBits.W), 1))
   private val data      = Module(new Queue(new AxiLiteData, 1))
@@ -34,6 +37,8 @@ class RegisterPort(addrBits: Int) extends Module {
   private val write     = address.io.deq.valid && data.io.deq.valid && (!answering || io.axil.b.ready)
   address.io.enq :<>= io.axil.aw
   data.io.enq :<>= io.axil.w
+  io.axil.aw.ready      := address.io.enq.ready && open
+  io.axil.w.ready       := data.io.enq.ready && open
   address.io.deq.ready  := write
   data.io.deq.ready     := write
   io.write.valid        := write
@@ -51,7 +56,7 @@ class RegisterPort(addrBits: Int) extends Module {
   private val reading = RegInit(false.B)
   private val result  = Reg(new AxiLiteAnswer)
   io.readAddress   := io.axil.ar.bits
-  io.axil.ar.ready := !reading || io.axil.r.ready
+  io.axil.ar.ready := (!reading || io.axil.r.ready) && open
   when(io.axil.ar.fire) {
     reading     := true.B
     result.data := Mux(io.readMapped, io.readData, 0.U)
