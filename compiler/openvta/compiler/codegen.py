@@ -14,7 +14,7 @@ from openvta.compiler.schedule.emitter import Emitter
 from openvta.compiler.schedule.gemm import GemmEmitter, GemmLayer
 from openvta.compiler.schedule.image import Image, Plane
 from openvta.compiler.schedule.lower import Form, Lowering
-from openvta.compiler.schedule.maxpool import choose_max_tiling, emit_max
+from openvta.compiler.schedule.maxpool import choose_max_tiling, emit_max, max_cycles
 from openvta.compiler.schedule.steps import Memory, Planned, format_schedule
 from openvta.compiler.schedule.tiling import choose_tiling
 from openvta.compiler.schedule.tokens import plan_tokens
@@ -102,7 +102,7 @@ def generate(
         else:
             shape = choose_max_tiling(layer, config)
             emit_max(emitter, layer, shape)
-            tilings.append((f"tile 1 block x {shape.rows} x {shape.columns}", 0))
+            tilings.append((f"tile 1 block x {shape.rows} x {shape.columns}", max_cycles(layer, shape, config)))
     sizes = {
         Memory.INP: config.inp_depth,
         Memory.WGT: config.wgt_depth,
