@@ -37,6 +37,7 @@ class Backend:
 BACKENDS = {
     "fsim": Backend("fsim"),
     "fsim-checked": Backend("fsim", {"check": True, "seed": 7}),
+    "cosim": Backend("cosim"),
 }
 
 

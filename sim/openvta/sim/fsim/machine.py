@@ -30,7 +30,8 @@ KEEP_SCHEDULES = 4
 class Fault:
     """What the ERROR registers hold after a run that failed, and the reason in words.
 
-    ``channel`` and ``address`` belong to bus errors; ``wait`` (one bit a queue) and ``finish`` to a watchdog.
+    ``channel`` and ``address`` belong to bus errors; ``wait`` (one bit for every queue some unit waits for) and ``finish``
+    to a watchdog, whose ``unit`` is the first that waits for a token.
     """
 
     cause: Cause
@@ -261,11 +262,9 @@ class Machine:
         if fetch_fault is not None:
             return Outcome(fetch_fault)
         compiled = self.compile(data)
-        if seed is None:
-            schedule = compiled.schedule(self._tokens)
-        else:
-            schedule = play(compiled.stream, self._tokens, seeded(seed))
-        return self._execute(compiled, schedule)
+        if seed is not None:
+            return self._execute(compiled, play(compiled.stream, self._tokens, seeded(seed)))
+        return self._execute(compiled, compiled.schedule(self._tokens))
 
     def play(self, data: bytes, choose: Chooser = round_robin) -> Schedule:
         """The token play of a stream from the present counts, without executing it."""
@@ -314,8 +313,8 @@ def _stopped(schedule: Schedule) -> Fault | None:
     if stop is None:
         return None
     wait, finish = 0, False
-    if stop.cause is Cause.WATCHDOG and stop.waiting:
-        for queue in stop.waiting[0].queues:
+    for waiting in stop.waiting:
+        for queue in waiting.queues:
             wait |= 1 << queue
-        finish = stop.waiting[0].finish
+        finish |= waiting.finish
     return Fault(stop.cause, stop.unit, stop.index, stop.detail, wait=wait, finish=finish)

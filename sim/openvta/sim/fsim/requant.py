@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 from openvta.sim.fsim.access import Accesses
 from openvta.sim.fsim.alu import FAR
 from openvta.sim.fsim.arithmetic import Int32, Parameters, decode_parameters, keep_low, requantize
-from openvta.sim.fsim.loops import Indices, compact
+from openvta.sim.fsim.loops import CHUNK, Indices, compact
 from openvta.sim.fsim.op import Core, Op, OpFault, Work
 from openvta.sim.fsim.scratchpads import Memory
 from openvta.spec import Cause, Insn, RequantMode
@@ -42,66 +43,74 @@ class Requant(Op):
         super().__init__(core, insn)
         self.mode = RequantMode(insn["mode"])
         self.clear, self.write_acc = bool(insn["clear"]), bool(insn["write_acc"])
+        self.changes_acc = self.clear or self.write_acc
         self.unsigned = bool(insn["unsigned_out"])
+        self.long = insn["iter_out"] * insn["iter_in"] > CHUNK
         self._steps: list[Step] | None = None
         self._accesses: Accesses | None = None
         self._known: dict[tuple[int, bytes], Parameters] = {}
 
-    def _indices(self) -> tuple[Indices, Indices]:
-        """Data and parameter index of every iteration, ``[iter_out, iter_in]`` each.
-
-        Raises:
-            OpFault: an index is out of range.
-        """
+    def _check(self) -> None:
+        """Raise OpFault where an index is out of range."""
         insn, depth = self.insn, self.core.config.acc_depth
-        last_out, last_in = insn["iter_out"] - 1, insn["iter_in"] - 1
-        data = insn["data_base"] + last_out * insn["data_factor_out"] + last_in * insn["data_factor_in"]
-        params = insn["param_base"] + last_out * insn["param_factor_out"] + last_in * insn["param_factor_in"]
-        if data >= depth:
-            raise OpFault(Cause.INDEX_RANGE, f"acc index {data} (data): depth is {depth}")
-        if params + WORDS - 1 >= depth:
-            raise OpFault(Cause.INDEX_RANGE, f"acc index {params + WORDS - 1} (parameters): depth is {depth}")
-        outer, inner = np.arange(last_out + 1)[:, None], np.arange(last_in + 1)[None, :]
-        return (
-            insn["data_base"] + outer * insn["data_factor_out"] + inner * insn["data_factor_in"],
-            insn["param_base"] + outer * insn["param_factor_out"] + inner * insn["param_factor_in"],
-        )
+        for name, tail in (("data", 0), ("param", WORDS - 1)):
+            most = insn[f"{name}_base"] + tail
+            most += (insn["iter_out"] - 1) * insn[f"{name}_factor_out"] + (insn["iter_in"] - 1) * insn[
+                f"{name}_factor_in"
+            ]
+            if most >= depth:
+                raise OpFault(Cause.INDEX_RANGE, f"acc index {most} ({name}): depth is {depth}")
 
-    def _plan(self) -> list[Step]:
-        data, params = self._indices()
-        flat = data.reshape(-1)
-        read = np.unique(params.reshape(-1)[:, None] + np.arange(WORDS))
-        changes_acc = self.clear or self.write_acc
-        repeats = len(np.unique(flat)) < len(flat)
-        if repeats or (changes_acc and bool(np.isin(flat, read).any())):
-            steps = self._serial(flat, params.reshape(-1))
-        elif self.insn["param_factor_in"] == 0 or data.shape[1] == 1:
-            steps = [Step(compact(flat), params[:, 0], len(params), data.shape[1])]
-        else:
-            steps = [Step(compact(flat), params.reshape(-1), params.size, 1)]
-        self._accesses = self._find_accesses(flat, params.reshape(-1))
-        return steps
+    def _rows(self, name: str, outer: Indices) -> Indices:
+        """Indices of ``name`` for some outer iterations: ``[len(outer), iter_in]``."""
+        insn = self.insn
+        inner = np.arange(insn["iter_in"], dtype=np.int64)
+        steps = outer[:, None] * insn[f"{name}_factor_out"] + inner * insn[f"{name}_factor_in"]
+        return insn[f"{name}_base"] + steps
+
+    def _outer(self) -> Iterator[Indices]:
+        """Outer iterations, so many at a time that their indices fit memory."""
+        outer, step = self.insn["iter_out"], max(1, CHUNK // self.insn["iter_in"])
+        for first in range(0, outer, step):
+            yield np.arange(first, min(first + step, outer), dtype=np.int64)
+
+    def _plan(self) -> Iterator[Step]:
+        """The steps of the instruction, in order."""
+        for outer in self._outer():
+            data, params = self._rows("data", outer), self._rows("param", outer)
+            flat = data.reshape(-1)
+            read = np.unique(params.reshape(-1)[:, None] + np.arange(WORDS))
+            repeats = self.long or len(np.unique(flat)) < len(flat)
+            if repeats or (self.changes_acc and bool(np.isin(flat, read).any())):
+                yield from self._serial(flat, params.reshape(-1))
+            elif self.insn["param_factor_in"] == 0 or data.shape[1] == 1:
+                yield Step(compact(flat), params[:, 0], len(params), data.shape[1])
+            else:
+                yield Step(compact(flat), params.reshape(-1), params.size, 1)
 
     @staticmethod
-    def _serial(data: Indices, params: Indices) -> list[Step]:
+    def _serial(data: Indices, params: Indices) -> Iterator[Step]:
         """One iteration at a time; parameters are kept while their index stays the same."""
-        return [Step(slice(int(d), int(d) + 1), np.array([p]), 1, 1) for d, p in zip(data, params, strict=True)]
+        for point, params_at in zip(data.tolist(), params, strict=True):
+            yield Step(slice(point, point + 1), np.array([params_at]), 1, 1)
 
-    def _find_accesses(self, data: Indices, params: Indices) -> Accesses:
-        order = np.arange(len(data))
+    def _find_accesses(self) -> Accesses:
         depth = self.core.config.acc_depth
-        first_read = np.full(depth, FAR, np.int64)
-        np.minimum.at(first_read, data, order)
-        for word in range(WORDS):
-            np.minimum.at(first_read, params + word, order)
-        first_write = np.full(depth, FAR, np.int64)
-        changed = self.clear or self.write_acc
-        if changed:
+        first_read, first_write = np.full(depth, FAR, np.int64), np.full(depth, FAR, np.int64)
+        done = 0
+        for outer in self._outer():
+            data, params = self._rows("data", outer).reshape(-1), self._rows("param", outer).reshape(-1)
+            order = np.arange(done, done + len(data))
+            done += len(data)
+            for elements in (data, *(params + word for word in range(WORDS))):
+                np.minimum.at(first_read, elements, order)
             np.minimum.at(first_write, data, order)
+        written = np.flatnonzero(first_write != FAR)
+        if not self.changes_acc:
+            first_write[:] = FAR
         needed = np.flatnonzero((first_read != FAR) & (first_read <= first_write))
-        written = np.unique(data)
         writes = [(Memory.OUT, written)]
-        if changed:
+        if self.changes_acc:
             writes.insert(0, (Memory.ACC, written))
         return Accesses(reads=((Memory.ACC, needed),), writes=tuple(writes))
 
@@ -121,14 +130,20 @@ class Requant(Op):
         return found
 
     def execute(self) -> None:
-        if self._steps is None:
-            self._steps = self._plan()
+        steps: Iterable[Step]
+        if self._steps is not None:
+            steps = self._steps
+        else:
+            self._check()
+            steps = self._plan()
+            if not self.long:
+                steps = self._steps = list(steps)
         previous, held = -1, None
-        for step in self._steps:
+        for step in steps:
             if held is None or step.sets > 1 or step.params[0] != previous:
                 held, previous = self._parameters(step.params), int(step.params[0])
             self._run(step, held)
-        if self.clear or self.write_acc:
+        if self.changes_acc:
             self.core.acc_writes += self.insn["iter_out"] * self.insn["iter_in"]
 
     def _run(self, step: Step, held: Parameters) -> None:
@@ -155,8 +170,9 @@ class Requant(Op):
 
     def accesses(self) -> Accesses:
         if self._accesses is None:
-            self._steps = self._plan()
-        return self._accesses or Accesses()
+            self._check()
+            self._accesses = self._find_accesses()
+        return self._accesses
 
     def work(self) -> Work:
         return Work((("requant_vectors", self.insn["iter_out"] * self.insn["iter_in"]),))

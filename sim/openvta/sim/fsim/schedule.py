@@ -167,7 +167,7 @@ class Player:
         if not self.finished and self.stop is None:
             waiting = self.waiting()
             if waiting:
-                first = waiting[0]
+                first = next((unit for unit in waiting if unit.queues), waiting[0])
                 self.stop = Stop(Cause.WATCHDOG, first.item.unit, first.item.index, self._explain(waiting), waiting)
             else:
                 self.stop = Stop(Cause.WATCHDOG, Unit.FETCH, 0, "the stream has no instruction", ())
