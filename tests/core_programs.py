@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs for whole-core tests: a first one that gives every scratchpad a value, and placing areas on a device."""
+"""Programs for whole-core tests: a first one that gives every scratchpad a value, and a bundle that holds both."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
 
 import numpy as np
 from random_programs import AREA, NAMES, RandomProgram
 
 from openvta.driver import Device
-from openvta.driver.device import LaunchResult
+from openvta.driver.result import LaunchResult
 from openvta.spec import AluOpcode, HardwareConfig, Insn, MemId, Opcode, Program, make
+from openvta.spec.bundle import Bundle, Segment
+
+FILL, RANDOM = 0, 1
+"""Segments of :func:`bundle_of`."""
 
 
 def fill_program(config: HardwareConfig) -> Program:
@@ -37,26 +39,37 @@ def fill_program(config: HardwareConfig) -> Program:
     return Program.assemble(config, insns)
 
 
-def place(device: Device, areas: Mapping[str, np.ndarray], programs: list[Program]) -> tuple[dict[str, int], list[int]]:
-    """Write areas and programs into fresh device memory; returns (bases, program addresses)."""
-    transport = device.transport
-    bases = {}
-    for name in NAMES:
-        bases[name] = transport.allocate(AREA, 4096)
-        transport.write(bases[name], areas[name])
-    addresses = []
-    for program in programs:
-        data = program.to_bytes()
-        addresses.append(transport.allocate(len(data), 4096))
-        transport.write(addresses[-1], data)
-    return bases, addresses
+def bundle_of(found: RandomProgram) -> Bundle:
+    """A bundle with the areas of a random program, one after the other, and two segments: fill, then the program."""
+    config = found.program.config
+    bases = {name: number * AREA for number, name in enumerate(NAMES)}
+    image = [(bases[name], found.areas[name].tobytes()) for name in NAMES]
+    end = len(NAMES) * AREA
+    segments = []
+    for program in (fill_program(config), found.program):
+        segments.append(Segment(program, end))
+        end += -(-len(program.to_bytes()) // 4096) * 4096
+    return Bundle(
+        name="random",
+        config=config,
+        memory_bytes=end,
+        image=tuple(image),
+        bases=bases,
+        tensors=(),
+        segments=tuple(segments),
+        steps=(),
+        layers=(),
+        inputs={},
+        outputs={},
+    )
 
 
-def run_filled(device: Device, found: RandomProgram, *, max_cycles: int = 2_000_000) -> tuple[np.ndarray, LaunchResult]:
+def run_filled(
+    device: Device, found: RandomProgram, *, max_cycles: int = 2_000_000
+) -> tuple[np.ndarray, LaunchResult]:
     """Fill the scratchpads, run the program, and return (every area afterwards, one after the other; the launch)."""
-    device.transport.free_all()
-    programs = [fill_program(found.program.config), found.program]
-    bases, addresses = place(device, found.areas, programs)
-    device.launch(programs[0], addresses[0], bases, max_cycles=max_cycles)
-    result = device.launch(programs[1], addresses[1], bases, max_cycles=max_cycles)
-    return np.concatenate([device.transport.read(bases[name], AREA) for name in NAMES]), result
+    bundle = bundle_of(found)
+    placed = device.load(bundle)
+    device.launch(bundle, FILL, max_cycles=max_cycles)
+    result = device.launch(bundle, RANDOM, max_cycles=max_cycles)
+    return device.transport.read(placed.base, len(NAMES) * AREA), result
