@@ -4,12 +4,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import cast
 
 import pytest
 
 from conformance.programs import build
 from conformance.programs.builder import Builder, Case
 from openvta.driver import BusError, Device, Fault, open_device
+from openvta.sim.cosim.session import IDEAL, BusFault
+from openvta.sim.cosim.transport import CosimTransport
 from openvta.spec import AluOpcode, Cause, HardwareConfig, MemId, Opcode, Program, Unit, load_config, named_configs
 from openvta.spec.bundle import Bundle, Segment
 
@@ -304,3 +307,40 @@ def test_a_stream_without_finish(backend: str, config_name: str, devices: Open) 
     with pytest.raises(Fault, match="finish_order") as caught:
         devices(backend, config).launch(Bundle(**{**vars(case.bundle), "segments": (cut,)}))
     assert caught.value.index == len(cut.program) - 1
+
+
+SERVED: dict[str, tuple[str, str, Cause, Unit]] = {
+    "insn": ("insn", "gemm_single", Cause.BUS_READ, Unit.FETCH),
+    "uop": ("uop", "gemm_single", Cause.BUS_READ, Unit.COMPUTE),
+    "inp": ("inp", "gemm_single", Cause.BUS_READ, Unit.LOAD),
+    "wgt": ("wgt", "gemm_single", Cause.BUS_READ, Unit.LOAD),
+    "acc": ("acc", "gemm_single", Cause.BUS_READ, Unit.COMPUTE),
+    "out": ("out", "gemm_single", Cause.BUS_WRITE, Unit.STORE),
+}
+"""Region that answers with an error, program, and what the device must say."""
+
+
+@pytest.mark.parametrize("response", [2, 3])
+@pytest.mark.parametrize("region", SERVED)
+@pytest.mark.parametrize("config_name", named_configs())
+def test_a_bus_error_of_every_client(config_name: str, region: str, response: int, devices: Open) -> None:
+    """SLVERR and DECERR from memory that answers everything else."""
+    config = load_config(config_name)
+    where, name, cause, unit = SERVED[region]
+    case = build(config, name)
+    device = devices("cosim", config)
+    placed = device.load(case.bundle)
+    start = placed.base + (0 if where == "insn" else case.bundle.bases[where])
+    bad = BusFault(start, 4096, response, where == "out")
+    transport = cast(CosimTransport, device.transport)
+    transport.set_memory(IDEAL, (bad,))
+    try:
+        with pytest.raises(BusError) as caught:
+            device.launch(case.bundle)
+    finally:
+        transport.set_memory(IDEAL)
+    assert (caught.value.cause, caught.value.unit) == (cause, unit), str(caught.value)
+    assert where in caught.value.channel or (where == "insn" and caught.value.channel == "instruction read")
+    assert start <= caught.value.address < start + 4096
+    device.launch(case.bundle)
+    assert placed.read(case.out_offset, len(case.expected)).tobytes() == case.expected
