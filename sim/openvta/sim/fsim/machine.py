@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from openvta.sim.errors import BusFault, StateError
 from openvta.sim.fsim.alu import Alu
+from openvta.sim.fsim.blas import one_thread
 from openvta.sim.fsim.gemm import Gemm
 from openvta.sim.fsim.op import BASES, Core, Op, OpFault
 from openvta.sim.fsim.requant import Requant
@@ -159,6 +160,7 @@ class Machine:
         self.core = Core(config, Scratchpads(config, memory.images), memory)
         self.observers = Observers()
         self._tokens = [0] * len(QUEUES)
+        self._done = 0
         self._compiled: OrderedDict[bytes, Compiled] = OrderedDict()
 
     # state ---------------------------------------------------------------------------------------
@@ -271,31 +273,18 @@ class Machine:
         return play(self.compile(data).stream, self._tokens, choose)
 
     def _execute(self, compiled: Compiled, schedule: Schedule) -> Outcome:
-        ops = compiled.ops
-        done = 0
         overflow = schedule.stop is not None and schedule.stop.cause is Cause.TOKEN_OVERFLOW
-        retiring = len(schedule.order) - overflow
         fault: Fault | None = None
+        self._done = 0
         try:
-            if self.observers:
-                for index in schedule.order:
-                    item, op = compiled.stream.items[index], ops[index]
-                    for before in self.observers.before:
-                        before(item, op)
-                    op.execute()
-                    done += 1
-                    for after in self.observers.after if done <= retiring else ():
-                        after(item, op)
-            else:
-                for index in schedule.order:
-                    ops[index].execute()
-                    done += 1
+            with one_thread():
+                self._run_ops(compiled, schedule, len(schedule.order) - overflow)
         except OpFault as error:
-            item = compiled.stream.items[schedule.order[done]]
+            item = compiled.stream.items[schedule.order[self._done]]
             fault = Fault(
                 error.cause, item.unit, item.index, error.detail, channel=error.channel, address=error.address
             )
-        order = schedule.order if fault is None else schedule.order[:done]
+        order = schedule.order if fault is None else schedule.order[: self._done]
         if fault is None:
             self._tokens = list(schedule.tokens)
             fault = _stopped(schedule)
@@ -306,6 +295,24 @@ class Machine:
         counters["insn_bytes"] = INSN_BYTES * len(compiled.stream.items)
         counters["acc_writes"] = self.core.acc_writes
         return Outcome(fault, compiled.in_order(order), counters)
+
+    def _run_ops(self, compiled: Compiled, schedule: Schedule, retiring: int) -> None:
+        """Execute an order; ``self._done`` counts what is complete. Only the first ``retiring`` are seen to retire."""
+        ops, observers = compiled.ops, self.observers
+        if not observers:
+            for index in schedule.order:
+                ops[index].execute()
+                self._done += 1
+            return
+        for index in schedule.order:
+            item, op = compiled.stream.items[index], ops[index]
+            for before in observers.before:
+                before(item, op)
+            op.execute()
+            self._done += 1
+            if self._done <= retiring:
+                for after in observers.after:
+                    after(item, op)
 
 
 def _stopped(schedule: Schedule) -> Fault | None:
