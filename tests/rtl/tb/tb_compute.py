@@ -11,12 +11,12 @@ from typing import Any
 import cocotb
 import numpy as np
 from cocotb.triggers import RisingEdge
-from compute_bench import ACC_BASE, IDEAL, SLOW, UOP_BASE, ComputeBench, Timing
+from compute_bench import ACC_BASE, IDEAL, SLOW, SPAN, UOP_BASE, ComputeBench, Timing
 
 from openvta.sim.cosim.bfm.stream import value
 from openvta.spec import AluOpcode, Cause, HardwareConfig, Insn, Opcode, RequantMode, load_config, make
 from openvta.spec.arith import RequantParams, parameter_words
-from random_programs import Generator
+from random_programs import Generator, _Draft
 
 CONFIG = load_config(os.environ.get("OPENVTA_CONFIG", "tiny"))
 SEED = int(os.environ.get("COCOTB_RANDOM_SEED", "1"))
@@ -43,7 +43,9 @@ def sat(bench: ComputeBench) -> dict[str, int]:
 def gemm_uops(bench: ComputeBench, dsts: list[int]) -> list[tuple[int, int, int]]:
     """Micro-ops with these dst and random src and wgt."""
     rng = bench.random
-    return [(dst, rng.randrange(CONFIG.inp_depth), rng.randrange(CONFIG.wgt_depth)) for dst in dsts]
+    return [
+        (dst, rng.randrange(min(SPAN, CONFIG.inp_depth)), rng.randrange(min(SPAN, CONFIG.wgt_depth))) for dst in dsts
+    ]
 
 
 def plain(**values: int) -> dict[str, int]:
@@ -313,7 +315,12 @@ async def requant_rate(dut: Any) -> None:
 
 
 class ComputePrograms(Generator):
-    """Random programs of the compute unit alone."""
+    """Random programs of the compute unit alone, on elements with known contents."""
+
+    def _gemm(self) -> None:
+        c = self.config
+        loops = self._loops({"dst": self.window, "src": min(SPAN, c.inp_depth), "wgt": min(SPAN, c.wgt_depth)})
+        self.drafts.append(_Draft(Opcode.GEMM, {**loops, **self._sat(), "reset": self._maybe(0.2)}))
 
     def draw(self, length: int) -> tuple[list[Insn], list[int]]:
         """About ``length`` instructions and the micro-ops they load from address 0 on."""
@@ -349,7 +356,7 @@ async def out_read(dut: Any) -> None:
     """The store unit's port gives consecutive elements of out, one read a cycle, from any index on."""
     bench = await bench_of(dut)
     load, ends = bench.uop_load([(0, 0)])
-    count = CONFIG.acc_depth
+    count = min(SPAN, CONFIG.acc_depth)
     await bench.run(
         [load, alu_insn(AluOpcode.ADD, 0, **ends, iter_out=1, iter_in=count, dst_factor_in=1, src_factor_in=1)]
     )
@@ -410,7 +417,7 @@ async def index_range(dut: Any) -> None:
         bench.forget()
         load, ends = bench.uop_load([(1, CONFIG.acc_depth - 1)])
         move = alu_insn(AluOpcode.MOV, 7, iter_out=1, iter_in=3, src_factor_in=1, **ends)
-        await bench.run([bench.acc_load(0, acc_values(bench, CONFIG.acc_depth)), load, move])
+        await bench.run([bench.acc_load(0, acc_values(bench, min(SPAN, CONFIG.acc_depth))), load, move])
 
 
 @cocotb.test()

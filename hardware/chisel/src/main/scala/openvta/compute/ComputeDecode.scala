@@ -46,7 +46,7 @@ object ComputeDecode {
     word(insn, p)("ALU", "opcode") === new Isa(p).opcode("ALU")
 
   def uops(p: VtaParams, insn: QueuedInsn): UopCommand = {
-    for (name <- Seq("uop_begin", "uop_end", "iter_out", "iter_in"))
+    for (name <- Seq("uop_begin", "uop_end", "iter_out", "iter_in") ++ Option.when(p.has("sat"))("sat"))
       if (p.layout("GEMM")(name) != p.layout("ALU")(name))
         throw new SpecMismatch(s"GEMM and ALU disagree on field $name")
     val field   = word(insn, p) _
