@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator
 import core_registers as core
 import numpy as np
 import pytest
-from core_programs import fill_program
 from core_registers import AREA, NAMES
-from random_programs import Generator
 
+from core_programs import fill_program
 from openvta.sim.cosim.session import DRAM, IDEAL, BusFault, MemoryModel
 from openvta.sim.cosim.transport import CosimTransport
 from openvta.spec import Insn, MemId, Opcode, load_config, make
 from openvta.spec.isa import ISA_VERSION, Cause, Queue, Unit
 from openvta.spec.registers import ID_MAGIC, OFFSETS, REGISTERS
 from openvta.spec.resolve import config_hash, feature_word
+from random_programs import Generator
 
 Record = Callable[[str, str], None]
 CONFIG = "tiny"
