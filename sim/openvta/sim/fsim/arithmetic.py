@@ -115,7 +115,8 @@ class Parameters:
 
     ``factor``: where a product in its float type, rounded once, is the mode's exact result: float32 in mode FLOAT32 (no
     extreme exponents), float64 in integer modes (few enough significant bits). Otherwise None, and ``multiplier`` and
-    ``shift`` (int64) or, in mode FLOAT32, ``mantissa`` (float64) and ``power`` are used.
+    ``shift`` (int64) or, in mode FLOAT32, ``mantissa`` (float64) and ``power`` are used. ``float_zero`` is None
+    where every zero point is 0.
     """
 
     mode: RequantMode
@@ -128,7 +129,7 @@ class Parameters:
     mantissa: npt.NDArray[np.float64]
     power: npt.NDArray[np.int32]
     factor: npt.NDArray[Any] | None
-    float_zero: npt.NDArray[Any]
+    float_zero: npt.NDArray[Any] | None
     float_low: npt.NDArray[Any]
     float_high: npt.NDArray[Any]
 
@@ -169,7 +170,7 @@ def decode_parameters(
         mantissa=mantissa,
         power=(exponent - 150).astype(np.int32),
         factor=factor,
-        float_zero=zero.astype(kind),
+        float_zero=zero.astype(kind) if zero.any() else None,
         float_low=low.astype(kind),
         float_high=high.astype(kind),
     )
@@ -207,7 +208,8 @@ def _scaled(x: Int32, p: Parameters, factor: npt.NDArray[Any]) -> npt.NDArray[An
         np.floor(y, out=y)
     else:
         np.rint(y, out=y)
-    y += p.float_zero
+    if p.float_zero is not None:
+        y += p.float_zero
     np.minimum(y, p.float_high, out=y)
     np.maximum(y, p.float_low, out=y)
     return y

@@ -281,9 +281,9 @@ class LoadAccU8(LoadAcc8):
 
 @dataclass(eq=False)
 class KnownTiles:
-    """Weights seen before: their bytes, the tiles made of them, and the tags that name the tiles."""
+    """Weights seen before: their bytes (eight at a time where possible), the tiles made of them, and the tiles' tags."""
 
-    raw: Bytes
+    raw: Array
     tiles: npt.NDArray[np.float32]
     tags: npt.NDArray[np.int64]
 
@@ -298,12 +298,14 @@ class LoadWgt(Load):
     def __init__(self, core: Core, insn: Insn) -> None:
         super().__init__(core, insn, core.config.wgt_bytes)
         self._known: list[KnownTiles] = []
+        self._word = np.uint64 if self.columns * self.element_bytes % 8 == 0 else np.uint8
 
     def execute(self) -> None:
         self.check_range()
         source = self.shared_source()
         pads = self.core.pads
-        known = next((tiles for tiles in self._known if bool((tiles.raw == source).all())), None)
+        words = source.view(self._word)
+        known = next((tiles for tiles in self._known if bool((tiles.raw == words).all())), None)
         if known is None:
             known = self._convert(source)
             self._known.insert(0, known)
@@ -325,7 +327,9 @@ class LoadWgt(Load):
             pad[...] = self.fill_value(config.wgt_type)
         inside[...] = unpack_lanes(source, config.wgt_bits).reshape(inside.shape)
         return KnownTiles(
-            source.copy(), tiles.reshape(-1, block, block), self.core.pads.new_tags(len(tiles) * self.width)
+            source.view(self._word).copy(),
+            tiles.reshape(-1, block, block),
+            self.core.pads.new_tags(len(tiles) * self.width),
         )
 
 
