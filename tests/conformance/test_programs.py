@@ -64,6 +64,11 @@ def test_program(
     if "counters" in device.capabilities:
         assert result.counters["insns_retired"] == len(case.program)
         assert result.counters["insn_bytes"] == 16 * len(case.program)
+    if backend != "fsim":
+        other = devices("fsim", config)
+        other.load(case.bundle)
+        exact = other.launch(case.bundle).counters
+        assert {name: result.counters[name] for name in exact} == exact, "counts are the same on every backend"
     record_coverage(backend, config_name)
 
 
