@@ -205,7 +205,7 @@ async def every_offset_and_count(dut: Any) -> None:
     """Odd and even starts and lengths, and bursts around their windows and pages."""
     b = await bench(dut)
     for memory in NAMES:
-        ops = load_cases.offsets_and_counts(b.config, memory)[:: 1 if memory is MemId.INP else 3]
+        ops = load_cases.offsets_and_counts(b.config, memory)[:: 1 if memory is MemId.INP else 7]
         ops += load_cases.window_edges(b.config, memory)
         await b.run([b.make(memory, n, **_fields(op)) for n, op in enumerate(ops)], IDEAL)
 
@@ -216,10 +216,10 @@ async def random_programs(dut: Any) -> None:
     b = await bench(dut)
     first = 0
     for timing, chance, gap, count in (
-        (IDEAL, 1.0, 0.0, 80),
-        (JITTER, 0.1, 0.2, 60),
-        (SLOW, 0.3, 0.0, 40),
-        (IDEAL, 0.05, 0.5, 30),
+        (IDEAL, 1.0, 0.0, 40),
+        (JITTER, 0.1, 0.2, 30),
+        (SLOW, 0.3, 0.0, 20),
+        (IDEAL, 0.05, 0.5, 20),
     ):
         b.token_chance, b.insn_gap = chance, gap
         await b.run(random_program(b, count, first), timing)
