@@ -34,6 +34,7 @@ def test_unit(config: str, unit: str, seed: int, record_coverage: RecordCoverage
     record_coverage("rtl load path", config)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("config", sorted(path.stem for path in ODD.glob("*.toml")))
 def test_odd_configurations(config: str, unit: str, seed: int) -> None:
