@@ -4,12 +4,12 @@
 from __future__ import annotations
 
 import numpy as np
-from random_programs import AREA, NAMES, RandomProgram
 
 from openvta.driver import Device
 from openvta.driver.result import LaunchResult
 from openvta.spec import AluOpcode, HardwareConfig, Insn, MemId, Opcode, Program, make
 from openvta.spec.bundle import Bundle, Segment
+from random_programs import AREA, NAMES, RandomProgram
 
 FILL, RANDOM = 0, 1
 """Segments of :func:`bundle_of`."""
@@ -64,9 +64,7 @@ def bundle_of(found: RandomProgram) -> Bundle:
     )
 
 
-def run_filled(
-    device: Device, found: RandomProgram, *, max_cycles: int = 2_000_000
-) -> tuple[np.ndarray, LaunchResult]:
+def run_filled(device: Device, found: RandomProgram, *, max_cycles: int = 2_000_000) -> tuple[np.ndarray, LaunchResult]:
     """Fill the scratchpads, run the program, and return (every area afterwards, one after the other; the launch)."""
     bundle = bundle_of(found)
     placed = device.load(bundle)

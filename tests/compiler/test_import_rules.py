@@ -214,7 +214,11 @@ def test_mean_over_negative_axes_without_a_quantizer_before_the_reshape(axes: li
         helper.make_node("Reshape", ["m", "shape"], ["v"], name="reshape", allowzero=1),
         *quantize("v", "y", "x"),
     ]
-    constants: dict[str, NDArray] = {**base_constants(), "axes": np.array(axes, np.int64), "shape": np.array([-1, 2], np.int64)}
+    constants: dict[str, NDArray] = {
+        **base_constants(),
+        "axes": np.array(axes, np.int64),
+        "shape": np.array([-1, 2], np.int64),
+    }
     result = _same(model_of(nodes, constants, inputs={"x": ("n", 2, 7, 7)}), {"x": _floats(3, 2, 7, 7)})
     assert _kinds(result) == ["Quantize", "Clip", "GlobalAverage", "Reshape", "Dequantize"]
     mean = result.graph.node("mean")

@@ -50,7 +50,14 @@ def report() -> dict[str, Any]:
     config = load_config("default")
     models = {"resnet8-pot": model(), "resnet8-per-channel": model()}
     top = {key: models["resnet8-pot"][key] for key in KEYS}
-    return {**top, "config": "default", "config_hash": hash_text(config), "commit": "x", "macs_per_cycle": 256, "models": models}
+    return {
+        **top,
+        "config": "default",
+        "config_hash": hash_text(config),
+        "commit": "x",
+        "macs_per_cycle": 256,
+        "models": models,
+    }
 
 
 def test_a_good_report_passes() -> None:

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from compiler.cases import BUILDERS, Case, make_case
 
+from compiler.cases import BUILDERS, Case, make_case
 from openvta.compiler import compile as compile_model
 from openvta.compiler.importers import import_onnx
 from openvta.compiler.reference import Reference

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from core_programs import run_filled
-from random_programs import Generator
 
+from core_programs import run_filled
 from openvta.driver import Device, open_device
 from openvta.spec import load_config
+from random_programs import Generator
 
 CONFIGS = ("tiny", "batch", "default")
 PROGRAMS = 12

@@ -15,7 +15,8 @@ Report = Mapping[str, Any]
 _STYLE = """
 :root { --ink: #1c2430; --soft: #66707f; --line: #dfe4ea; --bar: #2f6fdf; --bar2: #9fc0f5; --ok: #1d8a4e; --bad: #c23b3b; --page: #fbfcfd; }
 * { box-sizing: border-box; }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); margin: 0 auto; max-width: 1080px; padding: 28px 24px 60px; }
+body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--page); }
+body { margin: 0 auto; max-width: 1080px; padding: 28px 24px 60px; }
 h1 { font-size: 26px; margin: 0 0 4px; } h2 { font-size: 19px; margin: 36px 0 8px; } p { margin: 6px 0; color: var(--soft); }
 .cards { display: flex; gap: 12px; flex-wrap: wrap; margin: 16px 0; }
 .card { border: 1px solid var(--line); border-radius: 8px; background: #fff; padding: 10px 16px; min-width: 150px; }
@@ -96,11 +97,13 @@ def _model(name: str, model: Report, peak: int) -> str:
 <div class="cards">{cards}</div>
 <div class="digits">{digits}</div>
 <p>Predictions of the simulator; green is right. The last ones are digits it got wrong.</p>
-<table><tr><th>layer</th><th class="text" style="text-align:left">operator</th><th style="text-align:left">where</th><th>MAC</th><th>cycles</th>
+<table><tr><th>layer</th><th class="text" style="text-align:left">operator</th><th style="text-align:left">where</th><th>MAC</th>
+<th>cycles</th>
 <th>MAC utilization</th><th style="text-align:left">cycles</th></tr>
 {_layer_rows(model["layers"])}
 </table>
-<p>Cycles are the RTL's own: from the last retired instruction of the layer before to the layer's last. Utilization is MAC / (cycles &times; {peak}).</p>
+<p>Cycles are the RTL's own: from the last retired instruction of the layer before to the layer's last. Utilization is
+MAC / (cycles &times; {peak}).</p>
 """
 
 
@@ -110,8 +113,8 @@ def render(report: Report) -> str:
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>OpenVTA demo</title><style>{_STYLE}</style></head><body>
 <h1>OpenVTA demo</h1>
-<p>Trained ResNet-8 digit networks, compiled from quantized ONNX to one instruction stream each, run on the functional simulator and on the
-Chisel RTL under Verilator. Configuration <code>{html.escape(report["config"])}</code>, hash <code>{html.escape(report["config_hash"])}</code>,
+<p>Trained ResNet-8 digit networks, compiled from quantized ONNX to one instruction stream each, run on the functional
+simulator and on the Chisel RTL under Verilator. Configuration <code>{html.escape(report["config"])}</code>, hash <code>{html.escape(report["config_hash"])}</code>,
 commit <code>{html.escape(report["commit"])}</code>.</p>
 {sections}
 </body></html>

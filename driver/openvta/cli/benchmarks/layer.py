@@ -35,13 +35,17 @@ class Shape:
     @property
     def label(self) -> str:
         """Short name, such as 3x3/1 28x28x128->128."""
-        return f"{self.kernel}x{self.kernel}/{self.stride} {self.size}x{self.size}x{self.channels_in}->{self.channels_out}"
+        return (
+            f"{self.kernel}x{self.kernel}/{self.stride} {self.size}x{self.size}x{self.channels_in}->{self.channels_out}"
+        )
 
 
 def model_of(shape: Shape, seed: int) -> onnx.ModelProto:
     """A QDQ model with full-range int8 weights; the output scale keeps about three standard deviations."""
     rng = np.random.default_rng(seed)
-    weight = rng.integers(-128, 128, (shape.channels_out, shape.channels_in, shape.kernel, shape.kernel)).astype(np.int8)
+    weight = rng.integers(-128, 128, (shape.channels_out, shape.channels_in, shape.kernel, shape.kernel)).astype(
+        np.int8
+    )
     spread = 73.9 * 73.9 * np.sqrt(shape.channels_in * shape.kernel**2)
     constants = {
         "one": np.float32(1),
@@ -95,7 +99,9 @@ def run(config_name: str, memory: str, say: Callable[[str], None]) -> tuple[list
         result = device.run(bundle, feed)
     differing = int((result.outputs["y"] != expected).sum())
     if differing:
-        raise BenchmarkError(f"layer {shape.label}: {differing} of {expected.size} outputs differ from the reference: no figure")
+        raise BenchmarkError(
+            f"layer {shape.label}: {differing} of {expected.size} outputs differ from the reference: no figure"
+        )
     macs = sum(layer.macs for layer in bundle.layers) * config.batch
     cycles = result.counters["cycles"]
     utilization = macs / (cycles * config.macs_per_cycle)
@@ -115,4 +121,6 @@ def _check_data(outputs: np.ndarray[Any, Any]) -> None:
     levels = np.unique(outputs)
     saturated = float(((outputs == levels[0]) | (outputs == levels[-1])).mean())
     if len(levels) < 100 or saturated >= 0.2:
-        raise BenchmarkError(f"layer data: {len(levels)} distinct outputs (100 needed), {saturated:.0%} saturated (below 20 % needed)")
+        raise BenchmarkError(
+            f"layer data: {len(levels)} distinct outputs (100 needed), {saturated:.0%} saturated (below 20 % needed)"
+        )
