@@ -114,7 +114,9 @@ def render(report: Report) -> str:
 <html lang="en"><head><meta charset="utf-8"><title>OpenVTA demo</title><style>{_STYLE}</style></head><body>
 <h1>OpenVTA demo</h1>
 <p>Trained ResNet-8 digit networks, compiled from quantized ONNX to one instruction stream each, run on the functional
-simulator and on the Chisel RTL under Verilator. Configuration <code>{html.escape(report["config"])}</code>, hash <code>{html.escape(report["config_hash"])}</code>,
+simulator and on the Chisel RTL under Verilator. Configuration
+<code>{html.escape(report["config"])}</code>, hash
+<code>{html.escape(report["config_hash"])}</code>,
 commit <code>{html.escape(report["commit"])}</code>.</p>
 {sections}
 </body></html>

@@ -14,7 +14,9 @@ from openvta.sim.cosim.bfm.stream import value
 class AxiLiteMaster:
     """Drives the ``s_axil_*`` ports of ``dut``. ``gap`` is the chance of an idle cycle before each step."""
 
-    def __init__(self, dut: Any, clock: Any, *, prefix: str = "s_axil", gap: float = 0.0, bound: int = 1000, seed: int = 1):
+    def __init__(
+        self, dut: Any, clock: Any, *, prefix: str = "s_axil", gap: float = 0.0, bound: int = 1000, seed: int = 1
+    ):
         self._dut, self._clock, self._prefix, self._bound = dut, clock, prefix, bound
         self._gap, self._random = gap, random.Random(seed)
         for name in ("awvalid", "wvalid", "bready", "arvalid", "rready"):
