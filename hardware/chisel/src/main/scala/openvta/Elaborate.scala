@@ -35,8 +35,11 @@ object Elaborate {
     val known = Set("--config", "--out", "--top")
     if (args.length % 2 != 0) throw new Usage(s"option ${args.last} needs a value")
     val values = args.grouped(2).map(pair => pair(0) -> pair(1)).toMap
-    values.keys.find(!known(_)).foreach(option => throw new Usage(s"unknown option $option; known: ${known.mkString(", ")}"))
-    def needed(option: String): Path = Paths.get(values.getOrElse(option, throw new Usage(s"option $option is missing")))
+    values.keys
+      .find(!known(_))
+      .foreach(option => throw new Usage(s"unknown option $option; known: ${known.mkString(", ")}"))
+    def needed(option: String): Path =
+      Paths.get(values.getOrElse(option, throw new Usage(s"option $option is missing")))
     Arguments(needed("--config"), needed("--out"), values.getOrElse("--top", "VtaTop"))
   }
 
@@ -57,13 +60,13 @@ object Elaborate {
     MessageDigest.getInstance("SHA-256").digest(text.getBytes(UTF_8)).map(byte => f"$byte%02x").mkString
 
   private def run(args: Arguments): Unit = {
-    val text    = new String(Files.readAllBytes(args.config), UTF_8)
-    val p       = SpecCheck.read(text)
-    val module  = generator(args.top)
-    val verilog = ChiselStage.emitSystemVerilog(module(p), firtoolOpts = firtoolOptions)
-    val file    = s"${args.top}.sv"
+    val text            = new String(Files.readAllBytes(args.config), UTF_8)
+    val p               = SpecCheck.read(text)
+    val module          = generator(args.top)
+    val verilog         = ChiselStage.emitSystemVerilog(module(p), firtoolOpts = firtoolOptions)
+    val file            = s"${args.top}.sv"
     val firtool: String = chisel3.BuildInfo.firtoolVersion.getOrElse("unknown").toString
-    val manifest = ujson.Obj(
+    val manifest        = ujson.Obj(
       "top"             -> args.top,
       "config"          -> p.name,
       "config_hash"     -> f"${p.hash.toLong}%016x",
@@ -88,10 +91,10 @@ object Elaborate {
     }
     try run(arguments(args))
     catch {
-      case error: Usage                       => stop(error.getMessage)
+      case error: Usage                             => stop(error.getMessage)
       case error: java.nio.file.NoSuchFileException => stop(s"${error.getFile}: no such file")
-      case error: ujson.ParsingFailedException => stop(s"the configuration is not JSON: ${error.getMessage}")
-      case error: Throwable =>
+      case error: ujson.ParsingFailedException      => stop(s"the configuration is not JSON: ${error.getMessage}")
+      case error: Throwable                         =>
         causes(error).collectFirst { case mismatch: SpecMismatch => mismatch } match {
           case Some(mismatch) => stop(mismatch.getMessage)
           case None           => throw error

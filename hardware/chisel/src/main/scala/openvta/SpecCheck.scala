@@ -8,10 +8,10 @@ object SpecCheck {
   private val schema     = 1
   private val isaVersion = 0x0100
 
-  private val head      = Set("opcode", "pop_prev", "pop_next", "push_prev", "push_next")
-  private val transfer  = Set("memory_id", "sram_base", "dram_base", "y_size", "x_size", "x_stride") ++
+  private val head     = Set("opcode", "pop_prev", "pop_next", "push_prev", "push_next")
+  private val transfer = Set("memory_id", "sram_base", "dram_base", "y_size", "x_size", "x_stride") ++
     Set("y_pad_0", "y_pad_1", "x_pad_0", "x_pad_1")
-  private val loops     = Set("uop_begin", "uop_end", "iter_out", "iter_in")
+  private val loops                                  = Set("uop_begin", "uop_end", "iter_out", "iter_in")
   private def factors(streams: String*): Set[String] =
     streams.flatMap(s => Seq(s"${s}_factor_out", s"${s}_factor_in")).toSet
 
@@ -33,7 +33,7 @@ object SpecCheck {
 
   private val registerLayouts = Map(
     "CONTROL" -> Set("launch", "finish"),
-    "STATUS" -> (Set("running", "fetch_busy", "load_busy", "compute_busy", "store_busy") ++
+    "STATUS"  -> (Set("running", "fetch_busy", "load_busy", "compute_busy", "store_busy") ++
       Set("reads_pending", "writes_pending", "halted")),
     "ERROR" -> Set("cause", "unit", "channel", "wait", "finish"),
   )
@@ -55,14 +55,17 @@ object SpecCheck {
 
   private val extensions = Set("acc8", "alu_plus", "padv", "requant", "sat")
 
-  private val sections = Set("schema", "isa_version", "knobs", "derived", "constants", "enums", "layouts", "features") ++
-    Set("registers", "register_layouts", "counters", "name", "hash")
+  private val sections =
+    Set("schema", "isa_version", "knobs", "derived", "constants", "enums", "layouts", "features") ++
+      Set("registers", "register_layouts", "counters", "name", "hash")
 
   private def same(what: String, configured: Set[String], known: Set[String]): Unit = {
     val extra   = (configured -- known).toSeq.sorted
     val missing = (known -- configured).toSeq.sorted
     if (extra.nonEmpty)
-      throw new SpecMismatch(s"$what: the hardware does not know ${extra.mkString(", ")}; change hardware and specification together")
+      throw new SpecMismatch(
+        s"$what: the hardware does not know ${extra.mkString(", ")}; change hardware and specification together"
+      )
     if (missing.nonEmpty)
       throw new SpecMismatch(s"$what: the configuration lacks ${missing.mkString(", ")}; resolve it with this version")
   }
@@ -77,7 +80,9 @@ object SpecCheck {
     if (json("schema").num.toInt != schema)
       throw new SpecMismatch(s"schema ${json("schema").num.toInt}: this hardware reads schema $schema")
     if (json("isa_version").num.toInt != isaVersion)
-      throw new SpecMismatch(f"instruction set 0x${json("isa_version").num.toInt}%04x: this hardware implements 0x$isaVersion%04x")
+      throw new SpecMismatch(
+        f"instruction set 0x${json("isa_version").num.toInt}%04x: this hardware implements 0x$isaVersion%04x"
+      )
     same("knobs", json("knobs").obj.keySet.toSet, knobs)
     val p = VtaParams.fromJson(text)
     same("extensions", p.extensions ++ p.features.keySet, p.extensions intersect extensions)

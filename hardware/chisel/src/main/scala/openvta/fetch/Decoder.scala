@@ -22,11 +22,11 @@ class Decoder(p: VtaParams) extends RawModule {
   private val opcodes = Seq("LOAD", "STORE", "GEMM", "FINISH", "ALU") ++ (if (p.has("requant")) Seq("REQUANT") else Nil)
   private val number  = io.word(2, 0)
 
-  private def is(opcode: String): Bool                   = number === isa.opcode(opcode)
-  private def field(layout: String, name: String): UInt  = Isa.field(io.word, p.layout(layout), name)
-  private def any(layout: String, names: String*): Bool  = names.map(field(layout, _).orR).reduce(_ || _)
-  private def bits(mask: BigInt): Bool                   = if (mask == 0) false.B else (io.word & mask.U(p.insnBits.W)).orR
-  private def oneOf(value: UInt, set: Iterable[UInt])    = set.map(value === _).reduce(_ || _)
+  private def is(opcode: String): Bool                  = number === isa.opcode(opcode)
+  private def field(layout: String, name: String): UInt = Isa.field(io.word, p.layout(layout), name)
+  private def any(layout: String, names: String*): Bool = names.map(field(layout, _).orR).reduce(_ || _)
+  private def bits(mask: BigInt): Bool                = if (mask == 0) false.B else (io.word & mask.U(p.insnBits.W)).orR
+  private def oneOf(value: UInt, set: Iterable[UInt]) = set.map(value === _).reduce(_ || _)
 
   // Opcode
   private val aluOpcode = field("ALU", "alu_opcode")
@@ -34,20 +34,20 @@ class Decoder(p: VtaParams) extends RawModule {
   private val unknown   = !opcodes.map(is).reduce(_ || _) || (if (p.has("alu_plus")) false.B else is("ALU") && aluPlus)
 
   // Reserved bits: those of the layout, and immediates that the operations of alu_plus do not use
-  private val imm    = p.layout("ALU")("imm")
-  private val useImm = field("ALU", "use_imm").asBool
+  private val imm                        = p.layout("ALU")("imm")
+  private val useImm                     = field("ALU", "use_imm").asBool
   private def immediate(mask: Int): Bool = bits(BigInt(mask) << imm.lo)
-  private val rounding    = aluOpcode === isa.aluOpcode("RSHR")
-  private val strayTensor = Mux(rounding, immediate(0x7fff), aluPlus && immediate(0xffff))
-  private val stray       = Mux(useImm, rounding && immediate(0x7fe0), strayTensor)
-  private val reserved = opcodes.map(o => is(o) && bits(p.layout(o).reservedMask)).reduce(_ || _) ||
+  private val rounding                   = aluOpcode === isa.aluOpcode("RSHR")
+  private val strayTensor                = Mux(rounding, immediate(0x7fff), aluPlus && immediate(0xffff))
+  private val stray                      = Mux(useImm, rounding && immediate(0x7fe0), strayTensor)
+  private val reserved                   = opcodes.map(o => is(o) && bits(p.layout(o).reservedMask)).reduce(_ || _) ||
     (is("ALU") && stray)
 
   // Tokens
   private val memory   = field("LOAD", "memory_id")
   private val forLoad  = is("LOAD") && oneOf(memory, Seq("INP", "WGT").map(isa.memId))
   private val forStore = is("STORE")
-  private val token = (forLoad && any("LOAD", "pop_prev", "push_prev")) ||
+  private val token    = (forLoad && any("LOAD", "pop_prev", "push_prev")) ||
     (forStore && any("STORE", "pop_next", "push_next")) ||
     (is("FINISH") && any("FINISH", "push_prev", "push_next"))
 
@@ -83,13 +83,13 @@ class Decoder(p: VtaParams) extends RawModule {
   io.cause := MuxCase(
     isa.cause("NONE"),
     Seq(
-      unknown                                            -> isa.cause("ILLEGAL_OPCODE"),
-      reserved                                           -> isa.cause("RESERVED_BITS"),
-      token                                              -> isa.cause("ILLEGAL_TOKEN"),
-      order                                              -> isa.cause("FINISH_ORDER"),
-      badMemory                                          -> isa.cause("ILLEGAL_MEMORY"),
+      unknown                                              -> isa.cause("ILLEGAL_OPCODE"),
+      reserved                                             -> isa.cause("RESERVED_BITS"),
+      token                                                -> isa.cause("ILLEGAL_TOKEN"),
+      order                                                -> isa.cause("FINISH_ORDER"),
+      badMemory                                            -> isa.cause("ILLEGAL_MEMORY"),
       (badTransfer || gemmOrder || aluOrder || badRequant) -> isa.cause("ILLEGAL_FIELD"),
-      (gemmRange || aluRange)                            -> isa.cause("INDEX_RANGE"),
+      (gemmRange || aluRange)                              -> isa.cause("INDEX_RANGE"),
     ),
   )
   io.unit := Mux(forLoad, isa.unit("LOAD"), Mux(forStore, isa.unit("STORE"), isa.unit("COMPUTE")))

@@ -63,7 +63,7 @@ class InsnReader(p: VtaParams) extends Module {
 
   private val toWindow = burstBeats.U - Bits.low(beatAddress, log2Ceil(burstBeats))
   private val beats    = Mux(beatsLeft < toWindow, beatsLeft, toWindow)(log2Ceil(burstBeats + 1) - 1, 0)
-  private val ask =
+  private val ask      =
     beatsLeft =/= 0.U && !io.halt && (!asked || io.read.command.ready) && reserved +& beats <= bufferBeats.U
 
   when(ask) {
@@ -114,8 +114,8 @@ class InsnReader(p: VtaParams) extends Module {
   private val select    = if (selectBits == 0) 0.U else Reg(UInt(selectBits.W))
   private val wordsLeft = RegInit(0.U(p.indexBits.W))
   private val isLast    = wordsLeft === 1.U
-  private val words     = VecInit((0 until wordsPerLine).map(k => line.bits.data((k + 1) * p.insnBits - 1, k * p.insnBits)))
-  private val lineEnd   = if (selectBits == 0) true.B else select.andR
+  private val words = VecInit((0 until wordsPerLine).map(k => line.bits.data((k + 1) * p.insnBits - 1, k * p.insnBits)))
+  private val lineEnd = if (selectBits == 0) true.B else select.andR
 
   io.word.valid        := line.valid && wordsLeft =/= 0.U
   io.word.bits.word    := (if (selectBits == 0) words(0) else words(select))
@@ -127,18 +127,18 @@ class InsnReader(p: VtaParams) extends Module {
   lineTaken  := io.word.fire && (lineEnd || isLast)
   line.ready := lineTaken
   when(io.word.fire) {
-    wordIndex := wordIndex + 1.U
-    wordsLeft := wordsLeft - 1.U
+    wordIndex                  := wordIndex + 1.U
+    wordsLeft                  := wordsLeft - 1.U
     if (selectBits > 0) select := select + 1.U
   }
 
   when(io.start) {
     val first = io.base >> wordShift
     beatAddress := io.base >> beatShift
-    beatsLeft := (if (selectBits == 0) io.count << log2Ceil(beatsPerLine)
+    beatsLeft   := (if (selectBits == 0) io.count << log2Ceil(beatsPerLine)
                   else (io.count +& Bits.low(first, selectBits) +& (wordsPerLine - 1).U) >> selectBits)
-    wordIndex := 0.U
-    wordsLeft := io.count
+    wordIndex                  := 0.U
+    wordsLeft                  := io.count
     if (selectBits > 0) select := Bits.low(first, selectBits)
   }
   io.busy := wordsLeft =/= 0.U || reserved =/= 0.U

@@ -131,9 +131,9 @@ class Core(p: VtaParams) extends Module {
   errors.io.reports.zip(reports).foreach { case (port, value) => port := value }
 
   // What the units wait for. The instruction at hand is the last one taken, or the next where load waits with it in the queue.
-  private val retires = Seq(load.io.retire, compute.io.retire, store.io.retire)
+  private val retires                                    = Seq(load.io.retire, compute.io.retire, store.io.retire)
   private def taken(insn: DecoupledIO[QueuedInsn]): UInt = RegEnable(insn.bits.index, insn.fire)
-  private def bit(queue: String, waits: Bool): UInt = (waits << isa.queue(queue)).asUInt.pad(4)
+  private def bit(queue: String, waits: Bool): UInt      = (waits << isa.queue(queue)).asUInt.pad(4)
   watchdog.io.bound    := io.control.watchdog
   watchdog.io.running  := running
   watchdog.io.progress := io.busProgress || retires.map(_.valid).reduce(_ || _) || compute.io.gemmUop ||
@@ -158,7 +158,7 @@ class Core(p: VtaParams) extends Module {
 
   // Counters
   private val insnBytes = p.constants("insn_bytes").U
-  private val events = Map[String, UInt](
+  private val events    = Map[String, UInt](
     "fetch_busy"          -> fetch.io.busy,
     "fetch_stall_queue"   -> fetch.io.stallQueue,
     "load_busy"           -> load.io.busy,
@@ -185,7 +185,7 @@ class Core(p: VtaParams) extends Module {
     "out_store_bytes"     -> store.io.outBytes,
     "insns_retired"       -> PopCount(retires.map(_.valid)),
   )
-  io.status.counters := Counters(p, events, launch, running)
+  io.status.counters  := Counters(p, events, launch, running)
   io.status.accWrites :=
     Counters.saturating(compute.io.accWrite, launch, running, 32).suggestName("counter_acc_writes")
 

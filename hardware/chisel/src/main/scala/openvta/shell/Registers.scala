@@ -46,7 +46,7 @@ class Registers(p: VtaParams) extends Module {
 
   private val status = io.status
   private val idle   = !status.running
-  private val bases = Seq("INSN", "UOP", "INP", "WGT", "ACC", "OUT").map { memory =>
+  private val bases  = Seq("INSN", "UOP", "INP", "WGT", "ACC", "OUT").map { memory =>
     (memory, setting(s"${memory}_BASE_LO", 32, idle), setting(s"${memory}_BASE_HI", 32, idle))
   }
   private val base      = bases.map { case (memory, low, high) => memory -> Cat(high, low) }.toMap
@@ -76,10 +76,10 @@ class Registers(p: VtaParams) extends Module {
   io.interrupt := (irqStatus & irqEnable).orR
 
   // Everything that can be read
-  private val error     = status.error.bits
-  private val held      = status.error.valid
+  private val error                     = status.error.bits
+  private val held                      = status.error.valid
   private def ifHeld(value: UInt): UInt = Mux(held, value, 0.U)
-  private val errorWord = Bits.pack(
+  private val errorWord                 = Bits.pack(
     p.registerLayout("ERROR"),
     "cause"   -> error.detail.cause,
     "unit"    -> error.unit,
@@ -100,7 +100,7 @@ class Registers(p: VtaParams) extends Module {
     "writes_pending" -> io.writesPending,
     "halted"         -> held,
   )
-  private val features = p.features.values.map(BigInt(1) << _).foldLeft(BigInt(0))(_ | _)
+  private val features                  = p.features.values.map(BigInt(1) << _).foldLeft(BigInt(0))(_ | _)
   private val values: Map[String, UInt] = Map(
     "CONTROL"        -> controlWord,
     "CYCLES"         -> status.cycles(31, 0),

@@ -51,9 +51,9 @@ class VtaTop(p: VtaParams) extends RawModule {
   axil.r.ready := inBit("s_axil_rready")
 
   // AXI4 master: full-width INCR bursts, normal memory, unprivileged secure data
-  private val incr        = 1.U(2.W)
-  private val modifiable  = 3.U(4.W)
-  private val size        = log2Ceil(p.axiDataBytes).U(sizeBits.W)
+  private val incr                                                          = 1.U(2.W)
+  private val modifiable                                                    = 3.U(4.W)
+  private val size                                                          = log2Ceil(p.axiDataBytes).U(sizeBits.W)
   private def address(channel: String, from: DecoupledIO[AxiAddress]): Unit = {
     out(s"m_axi_${channel}id", from.bits.id)
     out(s"m_axi_${channel}addr", from.bits.addr)

@@ -45,10 +45,10 @@ class Watchdog(p: VtaParams) extends Module {
   private val guilty  = waiting ++ units.map(_._2.busy) :+ true.B
   private val order   = units ++ Seq("COMPUTE" -> io.compute) ++ units :+ ("FETCH" -> io.fetch)
 
-  io.report.valid              := io.running && !io.progress && io.bound =/= 0.U && next >= io.bound
-  io.report.bits.unit          := PriorityMux(guilty, order.map { case (name, _) => isa.unit(name) })
-  io.report.bits.wait_         := units.map(_._2.queues).reduce(_ | _)
-  io.report.bits.finish        := io.compute.finish
+  io.report.valid               := io.running && !io.progress && io.bound =/= 0.U && next >= io.bound
+  io.report.bits.unit           := PriorityMux(guilty, order.map { case (name, _) => isa.unit(name) })
+  io.report.bits.wait_          := units.map(_._2.queues).reduce(_ | _)
+  io.report.bits.finish         := io.compute.finish
   io.report.bits.detail.cause   := isa.cause("WATCHDOG")
   io.report.bits.detail.index   := PriorityMux(guilty, order.map(_._2.index))
   io.report.bits.detail.channel := 0.U

@@ -36,26 +36,26 @@ class StoreShape(p: VtaParams) {
 /** A STORE instruction, taken apart and checked. With `noop` there is nothing to write. */
 class StoreTask(p: VtaParams) extends Bundle {
   private val shape = new StoreShape(p)
-  val index    = UInt(p.indexBits.W)
-  val push     = Bool()
-  val noop     = Bool()
-  val address  = UInt(shape.addressBits.W)
-  val stride   = UInt((p.layout("STORE")("x_stride").width + shape.partBits).W)
-  val rowUnits = UInt(shape.countBits.W)
-  val rows     = UInt(p.layout("STORE")("y_size").width.W)
-  val source   = UInt(shape.sourceBits.W)
+  val index         = UInt(p.indexBits.W)
+  val push          = Bool()
+  val noop          = Bool()
+  val address       = UInt(shape.addressBits.W)
+  val stride        = UInt((p.layout("STORE")("x_stride").width + shape.partBits).W)
+  val rowUnits      = UInt(shape.countBits.W)
+  val rows          = UInt(p.layout("STORE")("y_size").width.W)
+  val source        = UInt(shape.sourceBits.W)
 }
 
 /** One burst: `units` units from `source` on, the first in place `slot` of its beat. With `empty` there is none. */
 class StoreBurst(p: VtaParams) extends Bundle {
   private val shape = new StoreShape(p)
-  val index   = UInt(p.indexBits.W)
-  val push    = Bool()
-  val last    = Bool()
-  val empty   = Bool()
-  val address = UInt(p.axiAddrBits.W)
-  val beats   = UInt(shape.beatBits.W)
-  val units   = UInt(shape.burstBits.W)
-  val slot    = UInt(shape.slotBits.W)
-  val source  = UInt(shape.sourceBits.W)
+  val index         = UInt(p.indexBits.W)
+  val push          = Bool()
+  val last          = Bool()
+  val empty         = Bool()
+  val address       = UInt(p.axiAddrBits.W)
+  val beats         = UInt(shape.beatBits.W)
+  val units         = UInt(shape.burstBits.W)
+  val slot          = UInt(shape.slotBits.W)
+  val source        = UInt(shape.sourceBits.W)
 }

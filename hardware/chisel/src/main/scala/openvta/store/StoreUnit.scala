@@ -55,11 +55,11 @@ class StoreUnit(p: VtaParams) extends Module {
   val io = IO(new StoreUnitIO(p))
 
   // An instruction waits here for its token.
-  private val rangeFault = RegInit(false.B)
-  private val busFault   = RegInit(false.B)
-  private val stop       = io.halt || rangeFault || busFault
-  private val waiting    = Module(new Queue(new QueuedInsn(p), 1, pipe = true))
-  private val word       = waiting.io.deq.bits.word
+  private val rangeFault                = RegInit(false.B)
+  private val busFault                  = RegInit(false.B)
+  private val stop                      = io.halt || rangeFault || busFault
+  private val waiting                   = Module(new Queue(new QueuedInsn(p), 1, pipe = true))
+  private val word                      = waiting.io.deq.bits.word
   private def field(name: String): UInt = Isa.field(word, layout, name)
   waiting.io.enq :<>= io.insn
 
@@ -101,15 +101,15 @@ class StoreUnit(p: VtaParams) extends Module {
 
   private val burst = planner.io.burst
   private val free  = pending.io.enq.ready && (burst.bits.empty || (address.io.enq.ready && plan.io.enq.ready))
-  burst.ready               := free
-  pending.io.enq.valid      := burst.fire
-  pending.io.enq.bits       := burst.bits
-  plan.io.enq.valid         := burst.fire && !burst.bits.empty
-  plan.io.enq.bits          := burst.bits
-  address.io.enq.valid      := burst.fire && !burst.bits.empty
-  address.io.enq.bits.id    := 0.U
-  address.io.enq.bits.addr  := burst.bits.address
-  address.io.enq.bits.len   := burst.bits.beats - 1.U
+  burst.ready              := free
+  pending.io.enq.valid     := burst.fire
+  pending.io.enq.bits      := burst.bits
+  plan.io.enq.valid        := burst.fire && !burst.bits.empty
+  plan.io.enq.bits         := burst.bits
+  address.io.enq.valid     := burst.fire && !burst.bits.empty
+  address.io.enq.bits.id   := 0.U
+  address.io.enq.bits.addr := burst.bits.address
+  address.io.enq.bits.len  := burst.bits.beats - 1.U
   io.axiWrite.aw :<>= address.io.deq
   reader.io.burst :<>= plan.io.deq
   io.axiWrite.w :<>= reader.io.beat

@@ -21,7 +21,7 @@ object Bits {
 
   /** A word of a layout from the values of all its fields. */
   def pack(layout: LayoutSpec, values: (String, UInt)*): UInt = {
-    val names = layout.fields.map(_.name).toSet
+    val names  = layout.fields.map(_.name).toSet
     val driven = values.map(_._1).toSet
     if (driven != names)
       throw new SpecMismatch(s"register ${layout.name}: the hardware drives $driven, the configuration has $names")
