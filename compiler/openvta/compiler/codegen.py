@@ -103,6 +103,7 @@ def generate(
             shape = choose_max_tiling(layer, config)
             emit_max(emitter, layer, shape)
             tilings.append((f"tile 1 block x {shape.rows} x {shape.columns}", max_cycles(layer, shape, config)))
+        emitter.end_layer()
     sizes = {
         Memory.INP: config.inp_depth,
         Memory.WGT: config.wgt_depth,

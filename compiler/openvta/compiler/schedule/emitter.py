@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +46,19 @@ class UopMemory:
         return start
 
 
+@dataclass(frozen=True)
+class _UopLoad:
+    """A micro-op load still to be emitted in place of step number ``step``."""
+
+    step: int
+    place: int
+    count: int
+    key: bytes
+
+
+_AWAITED = Step(make(Opcode.FINISH), -1)
+
+
 class Emitter:
     """Collects the steps of one program. Tensors and constants live in the bundle's image."""
 
@@ -52,8 +67,9 @@ class Emitter:
         self.image = image
         self.steps: list[Step] = []
         self.layer = 0
-        self.param_key: tuple[int, int, int] | None = None
         self._uops = UopMemory(config.uop_depth)
+        self._awaited: list[_UopLoad] = []
+        self._kept: list[tuple[int, int]] = []
         self._zero = np.zeros(config.acc_depth, np.bool_)
         a, i = config.acc_index_bits, config.inp_index_bits
         self._src_shift, self._wgt_shift = a, a + max(a, i)
@@ -67,15 +83,39 @@ class Emitter:
         return np.atleast_1d(packed).astype(np.uint32)
 
     def uop_range(self, uops: Uops) -> tuple[int, int]:
-        """Make a sequence resident (with a LOAD where it is not) and return uop_begin and uop_end."""
+        """Make a sequence resident and return uop_begin and uop_end; see :meth:`end_layer` for its LOAD."""
         key = uops.astype("<u4").tobytes()
         count = int(uops.shape[0])
         place = self._uops.find(key)
         if place is None:
             place = self._uops.place(key, count)
-            source = self.image.uop.store(key)
-            self._line(MemId.UOP, place, source, count, moved=count * self.config.uop_bytes)
+            self._awaited.append(_UopLoad(len(self.steps), place, count, key))
+            self.steps.append(_AWAITED)
+        elif all(load.key != key for load in self._awaited):
+            self._kept.append((place, place + count))
         return place, place + count
+
+    def end_layer(self) -> None:
+        """Load the layer's micro-ops: all at once before their first use where they lie side by side, else one by one.
+
+        They cannot be loaded early over a sequence of an earlier layer that this one still used.
+        """
+        loads, kept = self._awaited, self._kept
+        self._awaited, self._kept = [], []
+        if not loads:
+            return
+        low, high = loads[0].place, loads[-1].place + loads[-1].count
+        adjacent = all(b.place == a.place + a.count for a, b in itertools.pairwise(loads))
+        if adjacent and not any(lo < high and hi > low for lo, hi in kept):
+            loads = [_UopLoad(loads[0].step, low, high - low, b"".join(load.key for load in loads))]
+        at = {load.step: self._uop_load(load) for load in loads}
+        self.steps = [at.get(k, step) for k, step in enumerate(self.steps) if step is not _AWAITED or k in at]
+
+    def _uop_load(self, load: _UopLoad) -> Step:
+        fields = {"sram_base": load.place, "dram_base": self.image.uop.store(load.key)}
+        fields |= {"y_size": 1, "x_size": load.count, "x_stride": load.count}
+        insn = make(Opcode.LOAD, memory_id=MemId.UOP, **fields)
+        return Step(insn, self.layer, moved=load.count * self.config.uop_bytes)
 
     # load unit and acc loads ---------------------------------------------------------------------
 

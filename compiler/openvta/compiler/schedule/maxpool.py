@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from openvta.compiler.errors import ModelError
 from openvta.compiler.schedule.emitter import Emitter
 from openvta.compiler.schedule.image import Plane
-from openvta.compiler.schedule.tiling import INSTRUCTION_OVERHEAD, LOAD_LATENCY, check_pieces, even_parts
+from openvta.compiler.schedule.tiling import LOAD_OVERHEAD, REQUANT_OVERHEAD, check_pieces, even_parts
 from openvta.spec.config import HardwareConfig
 from openvta.spec.isa import AluOpcode, MemId
 
@@ -66,8 +66,8 @@ def max_cycles(layer: MaxLayer, tiling: MaxTiling, config: HardwareConfig) -> in
     tiles = layer.target.blocks * -(-layer.target.height // tiling.rows) * -(-layer.target.width // tiling.columns)
     taps = layer.kernel[0] * layer.kernel[1]
     pieces = -(-layer.kernel[0] // tiling.kernel[0]) * -(-layer.kernel[1] // tiling.kernel[1])
-    load = LOAD_LATENCY + INSTRUCTION_OVERHEAD + tiling.window * config.acc8_bytes // config.axi_data_bytes
-    return tiles * (pieces * load + taps * INSTRUCTION_OVERHEAD) + layer.target.size * (2 * taps - 1)
+    load = LOAD_OVERHEAD + tiling.window * config.acc8_bytes // config.axi_data_bytes
+    return tiles * (pieces * load + taps * REQUANT_OVERHEAD) + layer.target.size * (2 * taps - 1)
 
 
 def emit_max(emitter: Emitter, layer: MaxLayer, tiling: MaxTiling) -> None:

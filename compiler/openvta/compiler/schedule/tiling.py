@@ -15,11 +15,22 @@ from dataclasses import dataclass, replace
 from openvta.compiler.errors import ModelError
 from openvta.spec.arith import PARAMETER_WORDS
 from openvta.spec.config import HardwareConfig
+from openvta.spec.isa import INSN_BYTES
 
-INSTRUCTION_OVERHEAD = 18
-"""Cycles of the compute unit between the work of two instructions."""
+GEMM_OVERHEAD = 6
+"""Cycles a GEMM takes beside its micro-ops."""
+REQUANT_OVERHEAD = 20
+"""Cycles a REQUANT takes beside its vectors."""
+LOAD_OVERHEAD = 30
+"""Cycles a load of the compute unit takes beside its data on an idle bus."""
+BUSY_BURSTS = 2.5
+"""Bursts of the load unit it waits for where the bus is busy."""
+LOAD_INSTRUCTION = 16
+"""Cycles of the load unit for an instruction beside its data."""
+DISPATCH = 2
+"""Cycles charged for every instruction, so that of nearly equal schedules the shorter one wins."""
 LOAD_LATENCY = 12
-"""Cycles from the start of a blocking load to its first data."""
+"""Cycles from the start of a load to its first data."""
 
 
 @dataclass(frozen=True)
@@ -140,8 +151,9 @@ def _search(p: Problem, config: HardwareConfig, kernel: tuple[int, int]) -> Tili
             window = _window(p, kernel, rows, columns)
             for ins in even_parts(blocks, config.inp_depth // window):
                 weights = _weights(p, kernel, outs, ins)
-                instructions = tiles * (1 + _ceil(blocks, ins) * kernel_chunks * p.operands)
-                hopeless = best is not None and floor + instructions * INSTRUCTION_OVERHEAD >= best.cycles
+                gemms = _ceil(blocks, ins) * kernel_chunks * p.operands
+                least = floor + tiles * (REQUANT_OVERHEAD + gemms * GEMM_OVERHEAD)
+                hopeless = best is not None and least >= best.cycles
                 if weights > config.wgt_depth or hopeless:
                     continue
                 shape = Tiling(
@@ -224,21 +236,26 @@ def _cost(
     chunk_uops = t.outs * (min(t.ins, p.band) if p.banded else t.ins) * t.kernel[0] * t.kernel[1]
     pieces = _ceil(chunk_uops, config.uop_depth)
     variants = min(steps, inp_slots * wgt_slots * t.acc_slots)
-    uop_loads = variants if variants * chunk_uops <= config.uop_depth else steps * pieces
-    uop_cycles = uop_loads * (LOAD_LATENCY + INSTRUCTION_OVERHEAD) + uop_loads * chunk_uops * config.uop_bytes // bus
+    at_once = variants * chunk_uops <= config.uop_depth
+    uop_words = variants * chunk_uops if at_once else steps * chunk_uops
+    separate = steps * pieces * (LOAD_OVERHEAD + int(BUSY_BURSTS * config.axi_burst_beats))
+    uop_cycles = (LOAD_OVERHEAD if at_once else separate) + uop_words * config.uop_bytes // bus
     inp_again = 1 if inp_all or p.banded or (not outer_channels and chunks == 1) else groups
     inp_load = t.inp_slot * config.inp_bytes // bus
-    inp_cycles = inp_load * spatial * chunks * p.sources * (inp_again if not p.banded else groups)
+    inp_chunks = spatial * chunks * p.sources * (inp_again if not p.banded else groups)
     wgt_again = 1 if wgt_all or (outer_channels and chunks * p.operands == 1) else spatial
     wgt_load = t.wgt_slot * config.wgt_bytes // bus
-    wgt_cycles = wgt_load * (p.operands if p.shared_weights else groups * chunks * p.operands * wgt_again)
+    wgt_chunks = p.operands if p.shared_weights else groups * chunks * p.operands * wgt_again
     parameter_cycles = (1 if t.resident_parameters else (groups if outer_channels else tiles)) * (
-        LOAD_LATENCY + INSTRUCTION_OVERHEAD + t.parameters * config.acc_bytes // bus
+        LOAD_OVERHEAD + t.parameters * config.acc_bytes // bus
     )
-    compute = work + vectors * config.requant_cycles + (steps * pieces + tiles) * INSTRUCTION_OVERHEAD
-    compute += uop_cycles + parameter_cycles
+    compute = work + vectors * config.requant_cycles + steps * pieces * GEMM_OVERHEAD + tiles * REQUANT_OVERHEAD
     store_tile = t.acc_slot * config.out_bytes // bus
-    loads = inp_cycles + wgt_cycles
+    load_instructions = inp_chunks * t.ins + wgt_chunks
+    instructions = load_instructions + steps * pieces * (1 if at_once else 2) + tiles * (1 + t.outs)
+    loads = inp_chunks * inp_load + wgt_chunks * wgt_load + load_instructions * LOAD_INSTRUCTION
+    loads += instructions * INSN_BYTES // bus
+    compute += uop_cycles + parameter_cycles + instructions * DISPATCH
     overlapped = (inp_all or inp_slots >= 2 * p.sources) and (wgt_all or wgt_slots >= 2 * p.operands)
     total = max(compute, loads) if overlapped else compute + loads
     if t.acc_slots < 2:
