@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import random
 from collections import deque
+from itertools import zip_longest
 from typing import Any
 
 import cocotb
@@ -196,7 +197,7 @@ async def long_rows_with_every_pad(dut: Any) -> None:
     """Rows longer than a burst, 16 combinations of pads, inp and wgt at the same time."""
     b = await bench(dut)
     cases = [load_cases.padded_long_rows(b.config, memory) for memory in NAMES]
-    ops = [op for pair in zip(*cases, strict=True) for op in pair]
+    ops = [op for pair in zip_longest(*cases) for op in pair if op is not None]
     await b.run([b.make(op.memory.memory_id, n, **_fields(op)) for n, op in enumerate(ops)], IDEAL)
 
 

@@ -295,9 +295,8 @@ async def bus_rate(dut: Any) -> None:
     b = await bench(dut)
     memory = memory_of(b.config, b.memories[0])
     beat = b.config.axi_data_bytes
-    count = min(
-        memory.depth, max(2 * beat // memory.elem_bytes, 8 * b.config.axi_burst_beats * beat // memory.elem_bytes // 8)
-    )
+    window = b.config.axi_burst_beats * beat
+    count = min(memory.depth, max(1, 2 * beat // memory.elem_bytes, window // memory.elem_bytes))
     ops = [load(b.config, b.memories[0], index=n, x_size=count, y_size=1, x_stride=count) for n in range(20)]
     await b.run(ops, IDEAL)
     span = b.port.last_beat - b.port.first_beat + 1
