@@ -19,7 +19,7 @@ lazy val root = (project in file("."))
     addCompilerPlugin("org.chipsalliance" % "chisel-plugin" % chiselVersion cross CrossVersion.full),
     // Chisel 7.14 asks for a scala-library newer than the compiler its plugin is published for.
     allowUnsafeScalaLibUpgrade := true,
-    scalacOptions ++= Seq("-deprecation", "-feature", "-unchecked", "-Xlint", "-language:reflectiveCalls"),
+    scalacOptions ++= Seq("-deprecation", "-feature", "-unchecked", "-Xlint", "-Werror", "-language:reflectiveCalls"),
     writeClasspath := {
       val file = target.value / "classpath.txt"
       val path = (Compile / fullClasspath).value.files.mkString(java.io.File.pathSeparator)

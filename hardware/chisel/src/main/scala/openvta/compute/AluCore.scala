@@ -20,7 +20,7 @@ object AluLane {
     val round  = Mux(control.useImm, y(amount - 1, 0), Mux(left, 0.U, capped))
     val by     = Mux(isRshr, round, capped)
     val right  = (x.asSInt >> by).asUInt
-    val base = Seq(
+    val base   = Seq(
       isa.aluOpcode("MIN") -> Mux(x.asSInt < y.asSInt, x, y),
       isa.aluOpcode("MAX") -> Mux(x.asSInt < y.asSInt, y, x),
       isa.aluOpcode("ADD") -> (x + y),
@@ -78,12 +78,12 @@ class AluCore(p: VtaParams) extends Module {
 
   // Operations between their last read and their write, by age. All of them multiply or none does; those that multiply
   // read alike, so that one's operands are never loaded while the lanes of another are still waiting.
-  private val plainWrite    = 2
-  private val multiplyWrite = groups + MultiplierBank.latency + 1
-  private val flightValid   = RegInit(VecInit.fill(multiplyWrite + 1)(false.B))
-  private val flight        = Reg(Vec(multiplyWrite + 1, new Flight))
-  private val multiplying   = Reg(Bool())
-  private val twoReads      = Reg(Bool())
+  private val plainWrite               = 2
+  private val multiplyWrite            = groups + MultiplierBank.latency + 1
+  private val flightValid              = RegInit(VecInit.fill(multiplyWrite + 1)(false.B))
+  private val flight                   = Reg(Vec(multiplyWrite + 1, new Flight))
+  private val multiplying              = Reg(Bool())
+  private val twoReads                 = Reg(Bool())
   private def writesAt(age: Int): Bool =
     (if (age == plainWrite) !multiplying else false.B) || (if (age == multiplyWrite) multiplying else false.B)
 
@@ -93,13 +93,18 @@ class AluCore(p: VtaParams) extends Module {
   private val second  = RegInit(false.B)
   private val spacing = RegInit(0.U(log2Ceil(groups + 1).W))
   private val pending = flight.indices.map(k => flightValid(k) && !writesAt(k))
-  private val clash = flight.zip(pending).map { case (f, waits) =>
-    waits && ((readsSrc(control) && f.dst === head.src(p.accIndexBits - 1, 0)) || (readsDst(control) && f.dst === head.dst))
-  }.reduce(_ || _)
+  private val clash   = flight
+    .zip(pending)
+    .map { case (f, waits) =>
+      waits && ((readsSrc(control) && f.dst === head.src(p.accIndexBits - 1, 0)) || (readsDst(
+        control
+      ) && f.dst === head.dst))
+    }
+    .reduce(_ || _)
   private val otherKind = flightValid.reduce(_ || _) &&
     (multiplying =/= multiplies(control) || (multiplying && twoReads =/= readsDst(control)))
-  private val start     = io.operation.valid && !second && spacing === 0.U && !clash && !otherKind
-  private val fire      = second || (start && !readsDst(control))
+  private val start = io.operation.valid && !second && spacing === 0.U && !clash && !otherKind
+  private val fire  = second || (start && !readsDst(control))
   second := start && readsDst(control)
   when(start) { spacing := Mux(multiplies(control), (groups - 1).U, 0.U) }
     .elsewhen(spacing =/= 0.U) { spacing := spacing - 1.U }
@@ -112,8 +117,8 @@ class AluCore(p: VtaParams) extends Module {
   io.accRead.index   := Mux(second, head.dst, head.src(p.accIndexBits - 1, 0))
 
   // Age 0: the memory has answered; operands are loaded.
-  private val loadControl = RegEnable(control, fire)
-  private val srcData     = RegEnable(io.accRead.data, RegNext(start && readsDst(control), false.B))
+  private val loadControl                  = RegEnable(control, fire)
+  private val srcData                      = RegEnable(io.accRead.data, RegNext(start && readsDst(control), false.B))
   private def lanes(word: UInt): Vec[UInt] =
     VecInit.tabulate(p.lanes)(k => word((k + 1) * p.accBits - 1, k * p.accBits))
   private val src     = lanes(Mux(readsDst(loadControl), srcData, io.accRead.data))
@@ -146,8 +151,8 @@ class AluCore(p: VtaParams) extends Module {
   }
   private val productValid = ShiftRegister(groupActive, MultiplierBank.latency, false.B, true.B)
   private val productGroup = ShiftRegister(group, MultiplierBank.latency)
-  private val addend = if (p.has("alu_plus")) {
-    val c    = RegEnable(dst, loading)
+  private val addend       = if (p.has("alu_plus")) {
+    val c     = RegEnable(dst, loading)
     val isMac = isPlus(execute, "MAC")
     Some(ShiftRegister(VecInit(select(c).map(v => Mux(isMac, v, 0.U))), MultiplierBank.latency))
   } else None

@@ -17,12 +17,12 @@ object ComputeDecode {
     Isa.field(insn.word, p.layout(layout), name)
 
   def kind(p: VtaParams, insn: QueuedInsn): ComputeKind.Type = {
-    val isa    = new Isa(p)
-    val field  = word(insn, p) _
-    val opcode = field("FINISH", "opcode")
+    val isa                      = new Isa(p)
+    val field                    = word(insn, p) _
+    val opcode                   = field("FINISH", "opcode")
     def is(member: String): Bool = opcode === isa.opcode(member)
-    val isUops    = is("GEMM") || is("ALU")
-    val isRequant = if (p.has("requant")) is("REQUANT") else false.B
+    val isUops                   = is("GEMM") || is("ALU")
+    val isRequant                = if (p.has("requant")) is("REQUANT") else false.B
     // The loops and micro-op range of GEMM and ALU are in the same place: openvta.compute.ComputeDecode.uops requires it.
     val noLoops   = field("GEMM", "iter_out") === 0.U || field("GEMM", "iter_in") === 0.U
     val noUops    = field("GEMM", "uop_begin") === field("GEMM", "uop_end")

@@ -96,10 +96,10 @@ class ComputeUnit(p: VtaParams) extends Module {
   private val requant    = Option.when(p.has("requant"))(Module(new RequantCore(p)))
 
   // One instruction waits here for its tokens and for its engine.
-  private val waiting = Queue(io.insn, 1, pipe = true)
-  private val insn    = waiting.bits
-  private val kind    = ComputeDecode.kind(p, insn)
-  private val isAlu   = ComputeDecode.isAlu(p, insn)
+  private val waiting                  = Queue(io.insn, 1, pipe = true)
+  private val insn                     = waiting.bits
+  private val kind                     = ComputeDecode.kind(p, insn)
+  private val isAlu                    = ComputeDecode.isAlu(p, insn)
   private def flag(name: String): Bool = Isa.field(insn.word, p.layout("FINISH"), name).asBool
 
   /** An instruction that has started. */
@@ -161,11 +161,11 @@ class ComputeUnit(p: VtaParams) extends Module {
   private val done = gemm.io.done || alu.io.done || uopLoader.io.done.valid || accLoader.io.done.valid ||
     requant.map(_.io.done).getOrElse(false.B)
   started.io.deq.ready := done
-  io.retire.valid     := done || retiresNow
-  io.retire.index     := Mux(done, started.io.deq.bits.index, insn.index)
-  io.pushToLoad.push  := Mux(done, started.io.deq.bits.pushPrev, retiresNow && flag("push_prev"))
-  io.pushToStore.push := Mux(done, started.io.deq.bits.pushNext, retiresNow && flag("push_next"))
-  io.finished         := retiresNow && isFinish
+  io.retire.valid      := done || retiresNow
+  io.retire.index      := Mux(done, started.io.deq.bits.index, insn.index)
+  io.pushToLoad.push   := Mux(done, started.io.deq.bits.pushPrev, retiresNow && flag("push_prev"))
+  io.pushToStore.push  := Mux(done, started.io.deq.bits.pushNext, retiresNow && flag("push_next"))
+  io.finished          := retiresNow && isFinish
 
   // Memories to engines.
   private def reads(memory: ScratchRead, users: Seq[ScratchRead]): Unit = {
@@ -206,7 +206,7 @@ class ComputeUnit(p: VtaParams) extends Module {
   multiplier.io.alu :<>= alu.io.multiply
   requant match {
     case Some(engine) => multiplier.io.requant :<>= engine.io.multiply
-    case None =>
+    case None         =>
       multiplier.io.requant.valid := false.B
       multiplier.io.requant.a.foreach(_ := 0.S)
       multiplier.io.requant.b.foreach(_ := 0.S)
@@ -219,12 +219,16 @@ class ComputeUnit(p: VtaParams) extends Module {
   // Faults.
   private val outOfRange = sequencer.io.fault.valid || requant.map(_.io.fault.valid).getOrElse(false.B)
   private val rangeError = Wire(new UnitError(p))
-  rangeError.cause   := isa.cause("INDEX_RANGE")
-  rangeError.index   := Mux(sequencer.io.fault.valid, sequencer.io.fault.bits, requant.map(_.io.fault.bits).getOrElse(0.U))
+  rangeError.cause := isa.cause("INDEX_RANGE")
+  rangeError.index := Mux(
+    sequencer.io.fault.valid,
+    sequencer.io.fault.bits,
+    requant.map(_.io.fault.bits).getOrElse(0.U)
+  )
   rangeError.channel := 0.U
   rangeError.address := 0.U
-  io.error.valid := outOfRange || uopLoader.io.error.valid || accLoader.io.error.valid
-  io.error.bits := Mux(
+  io.error.valid     := outOfRange || uopLoader.io.error.valid || accLoader.io.error.valid
+  io.error.bits      := Mux(
     outOfRange,
     rangeError,
     Mux(uopLoader.io.error.valid, uopLoader.io.error.bits, accLoader.io.error.bits),
@@ -234,15 +238,15 @@ class ComputeUnit(p: VtaParams) extends Module {
   // What the counters and the watchdog see.
   private val loading    = uopLoader.io.busy || accLoader.io.busy
   private val uopsActive = !none && startedKind === ComputeKind.uops
-  io.idle       := !waiting.valid && none
-  io.busy       := waiting.valid || !none
-  io.waitToken  := waiting.valid && none && !tokens && !stop
-  io.waitTokens := Mux(io.waitToken, Cat(lacksNext, lacksPrev), 0.U)
-  io.waitFinish := waiting.valid && isFinish && poppedAll
-  io.waitMemory := !none && loading && (uopLoader.io.waitMemory || accLoader.io.waitMemory)
-  io.gemmBusy    := uopsActive && !startedIsAlu
-  io.aluBusy     := uopsActive && startedIsAlu
-  io.requantBusy := !none && startedKind === ComputeKind.requant
+  io.idle          := !waiting.valid && none
+  io.busy          := waiting.valid || !none
+  io.waitToken     := waiting.valid && none && !tokens && !stop
+  io.waitTokens    := Mux(io.waitToken, Cat(lacksNext, lacksPrev), 0.U)
+  io.waitFinish    := waiting.valid && isFinish && poppedAll
+  io.waitMemory    := !none && loading && (uopLoader.io.waitMemory || accLoader.io.waitMemory)
+  io.gemmBusy      := uopsActive && !startedIsAlu
+  io.aluBusy       := uopsActive && startedIsAlu
+  io.requantBusy   := !none && startedKind === ComputeKind.requant
   io.gemmUop       := gemm.io.operation.fire
   io.aluUop        := alu.io.operation.fire
   io.requantVector := requant.map(_.io.outWrite.valid).getOrElse(false.B)

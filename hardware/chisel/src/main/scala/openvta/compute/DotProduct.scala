@@ -22,8 +22,8 @@ object DotProduct {
   def apply(a: Seq[SInt], b: Seq[SInt], enable: Seq[Bool]): SInt = {
     require(a.length == b.length && enable.length == latency(a.length))
     def level(terms: Seq[SInt]): Seq[SInt] = terms.grouped(2).map(_.reduce(_ +& _)).toSeq
-    val products = a.zip(b).map { case (x, y) => RegEnable(x * y, enable.head) }
-    val sums = enable.tail.foldLeft(products) { (terms, load) =>
+    val products                           = a.zip(b).map { case (x, y) => RegEnable(x * y, enable.head) }
+    val sums                               = enable.tail.foldLeft(products) { (terms, load) =>
       (0 until levelsPerStage).foldLeft(terms)((t, _) => if (t.length > 1) level(t) else t).map(RegEnable(_, load))
     }
     require(sums.length == 1)

@@ -50,22 +50,23 @@ class RequantCore(p: VtaParams) extends Module {
   private val flight      = Reg(Vec(writeAge + 1, new Flight))
   private val drained     = !flightValid.reduce(_ || _)
 
-  private val step     = generator.io.step
-  private val data     = step.bits.index(0)
-  private val param    = step.bits.index(1)
-  private val faulted  = RegInit(false.B)
-  private val live     = step.valid && !faulted && !io.halt
-  private val depth    = BigInt(1) << p.accIndexBits
-  private val bad      = data.overflow || param.overflow || param.value > (depth - 3).U
-  private val loaded   = RegInit(false.B)
-  private val held     = Reg(UInt(p.accIndexBits.W))
-  private val reading  = RegInit(false.B)
-  private val word     = RegInit(0.U(2.W))
-  private val words    = Reg(Vec(3, Vec(p.lanes, UInt(32.W))))
-  private val spacing  = RegInit(0.U(log2Ceil(groups + 1).W))
-  private val needed   = !loaded || param.value =/= held
-  private val clash    = current.writeAcc && (0 until writeAge).map(k => flightValid(k) && flight(k).dst === data.value).reduce(_ || _)
-  private val take     = live && !bad && !reading && !needed && spacing === 0.U && !clash
+  private val step    = generator.io.step
+  private val data    = step.bits.index(0)
+  private val param   = step.bits.index(1)
+  private val faulted = RegInit(false.B)
+  private val live    = step.valid && !faulted && !io.halt
+  private val depth   = BigInt(1) << p.accIndexBits
+  private val bad     = data.overflow || param.overflow || param.value > (depth - 3).U
+  private val loaded  = RegInit(false.B)
+  private val held    = Reg(UInt(p.accIndexBits.W))
+  private val reading = RegInit(false.B)
+  private val word    = RegInit(0.U(2.W))
+  private val words   = Reg(Vec(3, Vec(p.lanes, UInt(32.W))))
+  private val spacing = RegInit(0.U(log2Ceil(groups + 1).W))
+  private val needed  = !loaded || param.value =/= held
+  private val clash   =
+    current.writeAcc && (0 until writeAge).map(k => flightValid(k) && flight(k).dst === data.value).reduce(_ || _)
+  private val take = live && !bad && !reading && !needed && spacing === 0.U && !clash
 
   when(live && bad && !reading) { faulted := true.B }
   io.fault.valid := live && bad && !reading
@@ -112,8 +113,8 @@ class RequantCore(p: VtaParams) extends Module {
   private val group   = RegInit(0.U(log2Ceil(groups + 1).W))
   private val enters  = flightValid(1) || group =/= 0.U
   when(enters) { group := Mux(group === (groups - 1).U, 0.U, group + 1.U) }
-  private val enable   = Seq.iterate(enters, RequantLane.stages)(e => RegNext(e, false.B))
-  private val outGroup = ShiftRegister(group, RequantLane.stages - 1)
+  private val enable                               = Seq.iterate(enters, RequantLane.stages)(e => RegNext(e, false.B))
+  private val outGroup                             = ShiftRegister(group, RequantLane.stages - 1)
   private def select(vector: Vec[UInt]): Vec[UInt] = {
     val parts = VecInit(vector.grouped(groupLanes).map(part => VecInit(part.toSeq)).toSeq)
     if (groups == 1) parts(0) else parts(group(log2Ceil(groups) - 1, 0))

@@ -66,7 +66,7 @@ class UopSequencer(p: VtaParams) extends Module {
   private val isAlu  = read.control.isAlu
   private val noRead = isAlu && read.control.opcode === isa.aluOpcode("MOV") && read.control.useImm
   private val isGemm = !isAlu && !read.control.reset
-  private val bad = outside(0, p.accIndexBits) ||
+  private val bad    = outside(0, p.accIndexBits) ||
     (isAlu && !noRead && outside(1, p.accIndexBits)) ||
     (isGemm && (outside(1, p.inpIndexBits) || outside(2, p.wgtIndexBits)))
 

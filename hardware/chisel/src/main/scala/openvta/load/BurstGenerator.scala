@@ -76,7 +76,7 @@ class BurstGenerator(p: VtaParams, choice: FormatChoice) extends Module {
     }
   }
 
-  private val next = io.request.bits
+  private val next                     = io.request.bits
   private def bytes(count: UInt): UInt =
     choice(next.narrow)(format => (count << format.elemLog).pad(count.getWidth + choice.elemLogMax))
   private val first = next.base + bytes(next.dramBase)

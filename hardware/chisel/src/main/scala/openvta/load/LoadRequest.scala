@@ -7,7 +7,7 @@ import openvta.spec._
 
 /** A LOAD instruction as a [[TensorLoader]] takes it. Fields are those of the instruction; `base` is a byte address. */
 class LoadRequest(p: VtaParams) extends Bundle {
-  private val layout            = p.layout("LOAD")
+  private val layout             = p.layout("LOAD")
   private def bits(name: String) = UInt(layout(name).width.W)
 
   val index    = UInt(p.indexBits.W)
@@ -38,11 +38,11 @@ object LoadRequest {
 
   /** The request of a LOAD instruction, whose memory type starts at byte address `base`. */
   def apply(p: VtaParams, insn: QueuedInsn, base: UInt): LoadRequest = {
-    val layout               = p.layout("LOAD")
-    val isa                  = new Isa(p)
-    def field(name: String)  = Isa.field(insn.word, layout, name)
-    val memory               = field("memory_id")
-    val request              = Wire(new LoadRequest(p))
+    val layout              = p.layout("LOAD")
+    val isa                 = new Isa(p)
+    def field(name: String) = Isa.field(insn.word, layout, name)
+    val memory              = field("memory_id")
+    val request             = Wire(new LoadRequest(p))
     request.index    := insn.index
     request.base     := base
     request.sramBase := field("sram_base")

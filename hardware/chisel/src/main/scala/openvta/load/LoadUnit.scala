@@ -64,12 +64,12 @@ class LoadUnit(p: VtaParams) extends Module {
   private val stop    = io.halt || faulted
 
   private def flag(name: String): Bool = Isa.field(io.insn.bits.word, layout, name).asBool
-  private val isWgt  = Isa.field(io.insn.bits.word, layout, "memory_id") === isa.memId("WGT")
-  private val pops   = flag("pop_next")
-  private val token  = !pops || io.popFromCompute.ready
-  private val mine   = Seq(!isWgt, isWgt)
-  private val room   = Mux(isWgt, loaders(1).io.request.ready, loaders(0).io.request.ready) && order.io.enq.ready
-  private val ready  = token && room && !stop
+  private val isWgt                    = Isa.field(io.insn.bits.word, layout, "memory_id") === isa.memId("WGT")
+  private val pops                     = flag("pop_next")
+  private val token                    = !pops || io.popFromCompute.ready
+  private val mine                     = Seq(!isWgt, isWgt)
+  private val room  = Mux(isWgt, loaders(1).io.request.ready, loaders(0).io.request.ready) && order.io.enq.ready
+  private val ready = token && room && !stop
   io.insn.ready         := ready
   io.popFromCompute.pop := io.insn.valid && ready && pops
 
@@ -99,7 +99,7 @@ class LoadUnit(p: VtaParams) extends Module {
     count := count + loader.io.done.valid - retires
     there && selected
   }
-  order.io.deq.ready := complete.reduce(_ || _) && !stop
+  order.io.deq.ready    := complete.reduce(_ || _) && !stop
   io.retire.valid       := order.io.deq.fire
   io.retire.index       := oldest.index
   io.pushToCompute.push := order.io.deq.fire && oldest.push

@@ -9,16 +9,16 @@ import openvta.spec._
 /** What the writer keeps of a request: rows of data, and the fill before, between and after them in elements. */
 class WriterJob(p: VtaParams) extends Bundle {
   private val layout = p.layout("LOAD")
-  val index    = UInt(p.indexBits.W)
-  val sramBase = UInt(layout("sram_base").width.W)
-  val rows     = UInt(layout("y_size").width.W)
-  val before   = UInt(WriterJob.fillBits(p).W)
-  val between  = UInt((layout("x_pad_0").width + 1).W)
-  val after    = UInt(WriterJob.fillBits(p).W)
-  val padMin   = Bool()
-  val padValue = UInt(8.W)
-  val narrow   = Bool()
-  val unsigned = Bool()
+  val index          = UInt(p.indexBits.W)
+  val sramBase       = UInt(layout("sram_base").width.W)
+  val rows           = UInt(layout("y_size").width.W)
+  val before         = UInt(WriterJob.fillBits(p).W)
+  val between        = UInt((layout("x_pad_0").width + 1).W)
+  val after          = UInt(WriterJob.fillBits(p).W)
+  val padMin         = Bool()
+  val padValue       = UInt(8.W)
+  val narrow         = Bool()
+  val unsigned       = Bool()
 }
 
 object WriterJob {
@@ -113,7 +113,8 @@ class LoadWriter(p: VtaParams, spec: LoaderSpec, choice: FormatChoice) extends M
 
   // Elements: `touched` lie in this write, `passed` are complete with it.
   private val lastPart = choice(job.narrow)(format => if (format.wide) part === (format.beats - 1).U else true.B)
-  private val inStep   = choice(job.narrow)(format => if (format.wide) 1.U(elemBits.W) else (take >> format.elemLog).pad(elemBits))
+  private val inStep   =
+    choice(job.narrow)(format => if (format.wide) 1.U(elemBits.W) else (take >> format.elemLog).pad(elemBits))
   private val inFill   = Mux(fill < shape.elems.U, fill, shape.elems.U)(elemBits - 1, 0)
   private val touched  = Mux(filling, inFill, inStep)
   private val passed   = Mux(filling || lastPart, touched, 0.U)
@@ -125,7 +126,7 @@ class LoadWriter(p: VtaParams, spec: LoaderSpec, choice: FormatChoice) extends M
   private val fillEnd = filling && fill <= shape.elems.U
   private val lastRow = rows === 1.U
   private val nextGap = Mux(lastRow, job.after, job.between)
-  private val done = active && !stop && !fault && Mux(
+  private val done    = active && !stop && !fault && Mux(
     filling,
     fillEnd && rows === 0.U,
     rows === 0.U || rowEnd && lastRow && nextGap === 0.U,
@@ -134,10 +135,10 @@ class LoadWriter(p: VtaParams, spec: LoaderSpec, choice: FormatChoice) extends M
   when(moves) { index := index + passed }
   when(filling && !stop) { fill := fill - inFill }
   when(step) {
-    started := !ends
-    left    := nowLeft - take
-    lane    := (nowLane + take)(lane.getWidth - 1, 0)
-    beats   := nowBeat + beatDone
+    started                := !ends
+    left                   := nowLeft - take
+    lane                   := (nowLane + take)(lane.getWidth - 1, 0)
+    beats                  := nowBeat + beatDone
     if (beatsMax > 1) part := Mux(lastPart, 0.U, part + 1.U)
   }
   when(rowEnd) {
@@ -159,12 +160,13 @@ class LoadWriter(p: VtaParams, spec: LoaderSpec, choice: FormatChoice) extends M
   io.beat.ready := stop || step && beatDone
 
   // The write, registered.
-  private val lane8 = job.padValue
+  private val lane8    = job.padValue
   private val fillLane =
     if (!spec.padded) 0.U(spec.laneBits.W)
     else {
       val value =
-        if (spec.laneBits <= 8) lane8(spec.laneBits - 1, 0) else Cat(Fill(spec.laneBits - 8, lane8(7) && !job.unsigned), lane8)
+        if (spec.laneBits <= 8) lane8(spec.laneBits - 1, 0)
+        else Cat(Fill(spec.laneBits - 8, lane8(7) && !job.unsigned), lane8)
       Mux(job.padMin, (BigInt(1) << (spec.laneBits - 1)).U(spec.laneBits.W), value)
     }
   private val fillData = Fill(shape.elems * shape.elemBits / spec.laneBits, fillLane)
@@ -184,8 +186,8 @@ class LoadWriter(p: VtaParams, spec: LoaderSpec, choice: FormatChoice) extends M
       Cat((0 until count).map(k => Fill(format.partsPerBeat, part === k.U)).reverse)
     } else Fill(shape.parts, 1.U(1.W))
   }
-  private val ok     = moves && !fault
-  private val write  = Wire(shape.write)
+  private val ok    = moves && !fault
+  private val write = Wire(shape.write)
   write.index    := index(shape.indexBits - 1, 0)
   write.elemMask := VecInit((0 until shape.elems).map(_.U < touched)).asUInt
   write.partMask := Mux(filling, Fill(shape.parts, 1.U(1.W)), loadParts)
@@ -197,10 +199,10 @@ class LoadWriter(p: VtaParams, spec: LoaderSpec, choice: FormatChoice) extends M
   io.bytes       := RegNext(Mux(step && ends && !fault, io.note.bits.count, 0.U), 0.U)
 
   private val error = Wire(new UnitError(p))
-  error.cause   := Mux(beyond, isa.cause("INDEX_RANGE"), isa.cause("BUS_READ"))
-  error.index   := job.index
-  error.channel := Mux(beyond, 0.U, spec.channel.U)
-  error.address := Mux(beyond, 0.U, window.beatAddress(io.note.bits.address) + (nowBeat << log2Ceil(beatBytes)))
+  error.cause    := Mux(beyond, isa.cause("INDEX_RANGE"), isa.cause("BUS_READ"))
+  error.index    := job.index
+  error.channel  := Mux(beyond, 0.U, spec.channel.U)
+  error.address  := Mux(beyond, 0.U, window.beatAddress(io.note.bits.address) + (nowBeat << log2Ceil(beatBytes)))
   io.error.valid := RegNext(fault && !faulted, false.B)
   io.error.bits  := RegEnable(error, fault)
   io.stopped     := faulted

@@ -18,10 +18,14 @@ import openvta.spec._
 case class LoaderSpec(name: String, channel: Int, shape: ScratchShape, laneBits: Int, padded: Boolean, narrow: Boolean)
 
 object LoaderSpec {
-  def uop(p: VtaParams): LoaderSpec = LoaderSpec("Uop", ReadClient.uop, ScratchShape.uop(p), p.uopElemBits, padded = false, narrow = false)
-  def inp(p: VtaParams): LoaderSpec = LoaderSpec("Inp", ReadClient.inp, ScratchShape.inp(p), p.inpBits, padded = true, narrow = false)
-  def wgt(p: VtaParams): LoaderSpec = LoaderSpec("Wgt", ReadClient.wgt, ScratchShape.wgt(p), p.wgtBits, padded = true, narrow = false)
-  def acc(p: VtaParams): LoaderSpec = LoaderSpec("Acc", ReadClient.acc, ScratchShape.acc(p), p.accBits, padded = true, narrow = p.has("acc8"))
+  def uop(p: VtaParams): LoaderSpec =
+    LoaderSpec("Uop", ReadClient.uop, ScratchShape.uop(p), p.uopElemBits, padded = false, narrow = false)
+  def inp(p: VtaParams): LoaderSpec =
+    LoaderSpec("Inp", ReadClient.inp, ScratchShape.inp(p), p.inpBits, padded = true, narrow = false)
+  def wgt(p: VtaParams): LoaderSpec =
+    LoaderSpec("Wgt", ReadClient.wgt, ScratchShape.wgt(p), p.wgtBits, padded = true, narrow = false)
+  def acc(p: VtaParams): LoaderSpec =
+    LoaderSpec("Acc", ReadClient.acc, ScratchShape.acc(p), p.accBits, padded = true, narrow = p.has("acc8"))
 }
 
 /** Ports of a [[TensorLoader]]. */
@@ -87,16 +91,16 @@ class TensorLoader(p: VtaParams, spec: LoaderSpec) extends Module {
   jobs.io.enq.bits           := WriterJob(p, io.request.bits)
 
   commands.io.enq :<>= generator.io.command
-  notes.io.enq    :<>= generator.io.note
-  beats.io.enq    :<>= io.read.data
-  writer.io.job   :<>= jobs.io.deq
-  writer.io.note  :<>= notes.io.deq
-  writer.io.beat  :<>= beats.io.deq
-  writer.io.halt  := io.halt
+  notes.io.enq :<>= generator.io.note
+  beats.io.enq :<>= io.read.data
+  writer.io.job :<>= jobs.io.deq
+  writer.io.note :<>= notes.io.deq
+  writer.io.beat :<>= beats.io.deq
+  writer.io.halt := io.halt
 
-  io.read.command.valid    := commands.io.deq.valid && !stop
-  io.read.command.bits     := commands.io.deq.bits
-  commands.io.deq.ready    := io.read.command.ready && !stop
+  io.read.command.valid := commands.io.deq.valid && !stop
+  io.read.command.bits  := commands.io.deq.bits
+  commands.io.deq.ready := io.read.command.ready && !stop
 
   io.write      := writer.io.write
   io.done       := writer.io.done

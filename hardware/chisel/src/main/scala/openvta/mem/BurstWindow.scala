@@ -10,7 +10,10 @@ import openvta.spec._
   * A window is at most 4 KiB and a power of two, so no burst crosses a 4 KiB boundary either.
   */
 class BurstWindow(p: VtaParams) {
-  require(isPow2(p.axiBurstBeats) && p.axiBurstBeats * p.axiDataBytes <= 4096, "the burst window must be a power of two up to 4 KiB")
+  require(
+    isPow2(p.axiBurstBeats) && p.axiBurstBeats * p.axiDataBytes <= 4096,
+    "the burst window must be a power of two up to 4 KiB"
+  )
 
   /** Bytes of a window. */
   val bytes: Int = p.axiBurstBeats * p.axiDataBytes

@@ -25,7 +25,10 @@ object ReadClient {
   * taken while it lasts. So this module needs no soft reset: reset the clients, flush here.
   */
 class ReadEngine(p: VtaParams) extends Module {
-  require((1 << p.axiIdBits) >= ReadClient.count, s"${ReadClient.count} read clients need more than ${p.axiIdBits} id bits")
+  require(
+    (1 << p.axiIdBits) >= ReadClient.count,
+    s"${ReadClient.count} read clients need more than ${p.axiIdBits} id bits"
+  )
 
   val io = IO(new Bundle {
     val clients = Vec(ReadClient.count, Flipped(new ReadPort(p)))
@@ -48,11 +51,11 @@ class ReadEngine(p: VtaParams) extends Module {
     request.bits         := client.command.bits
     client.command.ready := request.ready && open
   }
-  arbiter.io.out.ready       := address.io.enq.ready
-  address.io.enq.valid       := arbiter.io.out.valid
-  address.io.enq.bits.id     := arbiter.io.chosen
-  address.io.enq.bits.addr   := arbiter.io.out.bits.address
-  address.io.enq.bits.len    := arbiter.io.out.bits.beats - 1.U
+  arbiter.io.out.ready     := address.io.enq.ready
+  address.io.enq.valid     := arbiter.io.out.valid
+  address.io.enq.bits.id   := arbiter.io.chosen
+  address.io.enq.bits.addr := arbiter.io.out.bits.address
+  address.io.enq.bits.len  := arbiter.io.out.bits.beats - 1.U
   io.axi.ar :<>= address.io.deq
 
   private val beat   = io.axi.r

@@ -27,7 +27,8 @@ class ScratchRead(indexBits: Int, dataBits: Int) extends Bundle {
   * @param readElems  consecutive elements a read returns, `index` in the low bits: 1 or `shape.elems`
   * @param writeFirst bypass from the write port to the read ports: a comparator and a multiplexer per bank and read port
   */
-class Scratchpad(shape: ScratchShape, readPorts: Int = 1, readElems: Int = 1, writeFirst: Boolean = false) extends Module {
+class Scratchpad(shape: ScratchShape, readPorts: Int = 1, readElems: Int = 1, writeFirst: Boolean = false)
+    extends Module {
   require(readPorts >= 1, s"a scratchpad needs a read port, got $readPorts")
   require(readElems == 1 || readElems == shape.elems, s"a read returns 1 or ${shape.elems} elements, not $readElems")
 
@@ -58,15 +59,17 @@ class Scratchpad(shape: ScratchShape, readPorts: Int = 1, readElems: Int = 1, wr
   private def firstBank(index: UInt): UInt = index.pad(bankBits + rowBits)(math.max(1, bankBits) - 1, 0)
 
   /** Items turned so that item k comes to place (k + by) % items. */
-  private def rotateUp[T <: Data](items: Seq[T], by: UInt): Seq[T] = (0 until bankBits).foldLeft(items) { (turned, bit) =>
-    val step = 1 << bit
-    turned.indices.map(k => Mux(by(bit), turned((k - step + banks) % banks), turned(k)))
+  private def rotateUp[T <: Data](items: Seq[T], by: UInt): Seq[T] = (0 until bankBits).foldLeft(items) {
+    (turned, bit) =>
+      val step = 1 << bit
+      turned.indices.map(k => Mux(by(bit), turned((k - step + banks) % banks), turned(k)))
   }
 
   /** Items turned so that place k has item (k + by) % items. */
-  private def rotateDown[T <: Data](items: Seq[T], by: UInt): Seq[T] = (0 until bankBits).foldLeft(items) { (turned, bit) =>
-    val step = 1 << bit
-    turned.indices.map(k => Mux(by(bit), turned((k + step) % banks), turned(k)))
+  private def rotateDown[T <: Data](items: Seq[T], by: UInt): Seq[T] = (0 until bankBits).foldLeft(items) {
+    (turned, bit) =>
+      val step = 1 << bit
+      turned.indices.map(k => Mux(by(bit), turned((k + step) % banks), turned(k)))
   }
 
   private val w         = io.write.bits

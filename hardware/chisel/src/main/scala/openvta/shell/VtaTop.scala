@@ -2,8 +2,6 @@
 package openvta.shell
 
 import chisel3._
-import chisel3.experimental.noPrefix
-import chisel3.experimental.noPrefix
 import chisel3.util._
 import openvta.mem.AxiAddress
 import openvta.spec._
@@ -19,7 +17,7 @@ class VtaTop(p: VtaParams) extends RawModule {
   val clock   = IO(Input(Clock()))
   val aresetn = IO(Input(Bool()))
 
-  private def port[T <: Data](name: String, data: => T): T = noPrefix(IO(data).suggestName(name))
+  private def port[T <: Data](name: String, data: => T): T = chisel3.experimental.noPrefix(IO(data).suggestName(name))
   private def in(name: String, width: Int): UInt           = port(name, Input(UInt(width.W)))
   private def inBit(name: String): Bool                    = port(name, Input(Bool()))
   private def out(name: String, value: UInt): Unit         = { port(name, Output(UInt(value.getWidth.W))) := value }

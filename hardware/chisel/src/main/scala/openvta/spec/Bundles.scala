@@ -75,10 +75,10 @@ class ScratchWrite(val indexBits: Int, val elemBits: Int, val elems: Int, val pa
 
 /** Shape of a scratchpad: how it is cut so that a bus beat is written in one cycle. */
 case class ScratchShape(depth: Int, elemBits: Int, beatBits: Int) {
-  val indexBits: Int        = log2Ceil(depth)
-  val elems: Int            = math.max(1, beatBits / elemBits)
-  val parts: Int            = math.max(1, elemBits / beatBits)
-  def write: ScratchWrite   = new ScratchWrite(indexBits, elemBits, elems, parts)
+  val indexBits: Int      = log2Ceil(depth)
+  val elems: Int          = math.max(1, beatBits / elemBits)
+  val parts: Int          = math.max(1, elemBits / beatBits)
+  def write: ScratchWrite = new ScratchWrite(indexBits, elemBits, elems, parts)
 }
 
 object ScratchShape {

@@ -160,10 +160,17 @@ object VtaParams {
       registerLayouts = layoutsOf("register_layouts"),
       counters = json("counters").arr.toSeq.map(_.str),
     )
-    Seq("uop" -> params.uopIndexBits, "inp" -> params.inpIndexBits, "wgt" -> params.wgtIndexBits, "acc" -> params.accIndexBits)
+    Seq(
+      "uop" -> params.uopIndexBits,
+      "inp" -> params.inpIndexBits,
+      "wgt" -> params.wgtIndexBits,
+      "acc" -> params.accIndexBits
+    )
       .foreach { case (memory, bits) =>
         if (bits != size(s"${memory}_index_bits"))
-          throw new SpecMismatch(s"$memory index: hardware derives $bits bits, the configuration says ${size(s"${memory}_index_bits")}")
+          throw new SpecMismatch(
+            s"$memory index: hardware derives $bits bits, the configuration says ${size(s"${memory}_index_bits")}"
+          )
       }
     params
   }
