@@ -13,19 +13,19 @@ from core_registers import AREA, NAMES
 from core_programs import fill_program
 from openvta.sim.cosim.session import DRAM, IDEAL, BusFault, MemoryModel
 from openvta.sim.cosim.transport import CosimTransport
-from openvta.spec import Insn, MemId, Opcode, load_config, make
+from openvta.spec import HardwareConfig, Insn, MemId, Opcode, load_config, make
 from openvta.spec.isa import ISA_VERSION, Cause, Queue, Unit
 from openvta.spec.registers import ID_MAGIC, OFFSETS, REGISTERS
 from openvta.spec.resolve import config_hash, feature_word
 from random_programs import Generator
 
 Record = Callable[[str, str], None]
-CONFIG = "tiny"
+CONFIGS = ("tiny", "default")
 
 
-@pytest.fixture(scope="module")
-def shared() -> Iterator[CosimTransport]:
-    transport = CosimTransport(load_config(CONFIG))
+@pytest.fixture(scope="module", params=CONFIGS)
+def shared(request: pytest.FixtureRequest) -> Iterator[CosimTransport]:
+    transport = CosimTransport(load_config(request.param))
     yield transport
     transport.close()
 
@@ -36,7 +36,7 @@ def rtl(shared: CosimTransport, record_coverage: Record) -> CosimTransport:
     shared.hard_reset()
     shared.set_memory(IDEAL)
     shared.free_all()
-    record_coverage("rtl shell", CONFIG)
+    record_coverage("rtl shell", shared.config.name)
     return shared
 
 
@@ -47,6 +47,11 @@ def finish(**tokens: int) -> Insn:
 def noop(memory: MemId, **tokens: int) -> Insn:
     """A transfer of nothing: only its tokens count. ``memory`` decides the unit."""
     return make(Opcode.STORE if memory is MemId.OUT else Opcode.LOAD, memory_id=int(memory), **tokens)
+
+
+def one(memory: MemId, opcode: Opcode = Opcode.LOAD, **values: int) -> Insn:
+    """A transfer of one element, if ``values`` do not say otherwise."""
+    return make(opcode, memory_id=int(memory), **{"x_size": 1, "y_size": 1, "x_stride": 1, **values})
 
 
 def test_register_map(rtl: CosimTransport) -> None:
@@ -88,32 +93,39 @@ def test_smallest_run(rtl: CosimTransport) -> None:
         assert not any(core.status(rtl).values())
 
 
-@pytest.mark.parametrize(
-    ("cause", "unit", "index", "words"),
-    [
-        (Cause.FINISH_ORDER, Unit.FETCH, 0, []),
-        (Cause.FINISH_ORDER, Unit.FETCH, 0, [finish(), finish()]),
-        (Cause.FINISH_ORDER, Unit.FETCH, 1, [noop(MemId.INP), noop(MemId.INP)]),
-        (Cause.ILLEGAL_OPCODE, Unit.FETCH, 1, [noop(MemId.INP), 5, finish()]),
-        (Cause.RESERVED_BITS, Unit.FETCH, 0, [int(Opcode.GEMM) | 1 << 127, finish()]),
-        (Cause.ILLEGAL_TOKEN, Unit.FETCH, 0, [noop(MemId.INP, pop_prev=1), finish()]),
-        (Cause.ILLEGAL_MEMORY, Unit.FETCH, 0, [make(Opcode.LOAD, memory_id=4, x_size=1, y_size=1), finish()]),
-        (Cause.ILLEGAL_FIELD, Unit.FETCH, 0, [make(Opcode.ALU, uop_begin=2, uop_end=1), finish()]),
-        (Cause.INDEX_RANGE, Unit.FETCH, 0, [make(Opcode.ALU, uop_end=200), finish()]),
-        (Cause.INDEX_RANGE, Unit.LOAD, 0, [make(Opcode.LOAD, memory_id=2, sram_base=63, x_size=2, y_size=1), finish()]),
-        (Cause.INDEX_RANGE, Unit.COMPUTE, 0, [make(Opcode.LOAD, memory_id=3, sram_base=63, x_size=2, y_size=1), finish()]),
-        (
-            Cause.INDEX_RANGE, Unit.COMPUTE, 0,
-            [make(Opcode.GEMM, reset=1, uop_end=1, iter_out=9, iter_in=9, dst_factor_out=9), finish()],
-        ),
-        (Cause.INDEX_RANGE, Unit.STORE, 0, [make(Opcode.STORE, memory_id=4, sram_base=63, x_size=2, y_size=1), finish()]),
-    ],
-)  # fmt: skip
-def test_errors_name_cause_unit_and_instruction(
-    rtl: CosimTransport, cause: Cause, unit: Unit, index: int, words: list[Insn | int]
-) -> None:
+ERRORS: dict[str, tuple[Cause, Unit, int, Callable[[HardwareConfig], list[Insn | int]]]] = {
+    "empty": (Cause.FINISH_ORDER, Unit.FETCH, 0, lambda c: []),
+    "finish early": (Cause.FINISH_ORDER, Unit.FETCH, 0, lambda c: [finish(), finish()]),
+    "no finish": (Cause.FINISH_ORDER, Unit.FETCH, 1, lambda c: [noop(MemId.INP), noop(MemId.INP)]),
+    "opcode": (Cause.ILLEGAL_OPCODE, Unit.FETCH, 1, lambda c: [noop(MemId.INP), 5, finish()]),
+    "reserved": (Cause.RESERVED_BITS, Unit.FETCH, 0, lambda c: [int(Opcode.STORE) | 1 << 58, 7]),
+    "token": (Cause.ILLEGAL_TOKEN, Unit.FETCH, 0, lambda c: [noop(MemId.INP, pop_prev=1), finish()]),
+    "memory": (Cause.ILLEGAL_MEMORY, Unit.FETCH, 0, lambda c: [one(MemId.OUT, Opcode.LOAD), finish()]),
+    "field": (Cause.ILLEGAL_FIELD, Unit.FETCH, 0, lambda c: [make(Opcode.ALU, uop_begin=2, uop_end=1), finish()]),
+    "uop range": (Cause.INDEX_RANGE, Unit.FETCH, 0, lambda c: [make(Opcode.ALU, uop_end=c.uop_depth + 1), finish()]),
+    "inp range": (Cause.INDEX_RANGE, Unit.LOAD, 0, lambda c: [one(MemId.INP, sram_base=c.inp_depth - 1, x_size=2), finish()]),
+    "wgt range": (Cause.INDEX_RANGE, Unit.LOAD, 1, lambda c: [noop(MemId.INP), one(MemId.WGT, sram_base=c.wgt_depth), finish()]),
+    "acc range": (Cause.INDEX_RANGE, Unit.COMPUTE, 0, lambda c: [one(MemId.ACC, sram_base=c.acc_depth - 1, x_size=2), finish()]),
+    "dst range": (
+        Cause.INDEX_RANGE, Unit.COMPUTE, 1,
+        lambda c: [
+            one(MemId.UOP, x_pad_1=1),
+            make(Opcode.GEMM, reset=1, uop_end=1, iter_out=3, iter_in=3, dst_factor_out=c.acc_depth // 2),
+            finish(),
+        ],
+    ),
+    "out range": (
+        Cause.INDEX_RANGE, Unit.STORE, 0,
+        lambda c: [one(MemId.OUT, Opcode.STORE, sram_base=c.acc_depth - 1, x_size=2), finish()],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ERRORS)
+def test_errors_name_cause_unit_and_instruction(rtl: CosimTransport, name: str) -> None:
     """The core stops, says why, never finishes, and runs again after a soft reset."""
-    stream = [w if isinstance(w, int) else core.assemble(rtl, [w])[0] for w in words]
+    cause, unit, index, words = ERRORS[name]
+    stream = [w if isinstance(w, int) else core.assemble(rtl, [w])[0] for w in words(rtl.config)]
     found = core.run(rtl, core.place(rtl, stream))
     assert (found["cause"], found["unit"], found["index"]) == (cause, unit, index)
     assert (found["channel"], found["address"], found["wait"], found["finish"]) == (0, 0, 0, 0)
@@ -136,7 +148,7 @@ def test_bus_errors_name_channel_and_address(rtl: CosimTransport, memory: str, r
     insns = [noop(MemId.INP) for _ in range(3)]
     if memory != "insn":
         opcode = Opcode.STORE if memory == "out" else Opcode.LOAD
-        insns.append(make(opcode, memory_id=int(ids[memory]), x_size=4, y_size=2, x_stride=200, dram_base=2))
+        insns.append(make(opcode, memory_id=int(ids[memory]), x_size=4, y_size=2, x_stride=20, dram_base=2))
     insns.append(finish())
     placed = core.place(rtl, core.assemble(rtl, insns))
     config = rtl.config
@@ -151,7 +163,7 @@ def test_bus_errors_name_channel_and_address(rtl: CosimTransport, memory: str, r
         address, expected, index = placed.address + 2 * 16, placed.address + 2 * 16, 2
     else:
         # the second row
-        address = placed.bases[memory] + 202 * size[memory]
+        address = placed.bases[memory] + 22 * size[memory]
         expected, index = address // config.axi_data_bytes * config.axi_data_bytes, 3
     rtl.set_memory(IDEAL, (BusFault(address, 1, response, memory == "out"),))
     found = core.run(rtl, placed)
@@ -212,8 +224,7 @@ def test_token_overflow_names_the_pusher(rtl: CosimTransport) -> None:
     depth = rtl.config.token_depth
     chain = [noop(MemId.INP, push_next=1) for _ in range(depth)]
     drain = [noop(MemId.ACC, pop_prev=1) for _ in range(depth)]
-    hold = [make(Opcode.LOAD, memory_id=int(MemId.ACC), x_size=60, y_size=1)] * 6
-    rtl.set_memory(MemoryModel(read_latency=200))
+    hold = [make(Opcode.GEMM, reset=1, uop_end=1, iter_out=100, iter_in=100)]
     assert core.run(rtl, core.place(rtl, core.assemble(rtl, [*hold, *chain, *drain, finish()])))["cause"] == 0
     found = core.run(rtl, core.place(rtl, core.assemble(rtl, [*hold, *chain, chain[0], *drain, finish(pop_prev=1)])))
     assert (found["cause"], found["unit"], found["index"]) == (Cause.TOKEN_OVERFLOW, Unit.LOAD, len(hold) + depth)
