@@ -40,11 +40,18 @@ class RequantLane(p: VtaParams) extends Module {
   private val isFloat  = mode("FLOAT32")
   private val isTflite = mode("TFLITE_DOUBLE") || mode("TFLITE_RUY")
 
-  /** `value` / 2^amount to nearest, ties to even, for the few amounts that can occur. */
+  /** What a shift right of a `width`-bit value by `amount` drops: the highest bit dropped, and those below it. */
+  private def dropped(width: Int, amount: UInt): (UInt, UInt) = {
+    val all   = Fill(width, 1.U(1.W)) >> (width.U - amount)
+    val below = all >> 1
+    (all & ~below, below)
+  }
+
+  /** `value` / 2^amount to nearest, ties to even. */
   private def halfEven(value: UInt, amount: UInt): UInt = {
-    val half  = (1.U((value.getWidth + 1).W) << amount)(value.getWidth, 0) >> 1
-    val floor = value >> amount
-    val up    = (value & half).orR && ((value & (half - 1.U)).orR && half.orR || floor(0))
+    val (highest, below) = dropped(value.getWidth, amount)
+    val floor            = value >> amount
+    val up               = (value & highest).orR && ((value & below).orR || floor(0))
     (floor +& up)(value.getWidth, 0)
   }
 
@@ -104,11 +111,11 @@ class RequantLane(p: VtaParams) extends Module {
 
   // Next stage: shift right and round, limited to a range that the zero point cannot lead back from.
   private val limited = 12
-  private val bits    = value2.asUInt
-  private val floor   = value2 >> amount2
-  private val half    = ((1.U(64.W) << amount2)(63, 0) >> 1).asUInt
-  private val guard   = (bits & half).orR
-  private val sticky  = (bits & (half - 1.U)).orR && half.orR
+  private val (highest, lower) = dropped(64, amount2)
+
+  private val floor  = value2 >> amount2
+  private val guard  = (value2.asUInt & highest).orR
+  private val sticky = (value2.asUInt & lower).orR
   private val up = guard && MuxLookup(io.mode, !(mode("FLOOR")))(
     Seq(
       isa.requantMode("HALF_EVEN")     -> (sticky || floor(0)),
