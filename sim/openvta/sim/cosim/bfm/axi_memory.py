@@ -65,6 +65,7 @@ class AxiMemory:
         self._cycle = 0
         self.read_bursts: list[tuple[int, int, int]] = []
         self.write_bursts: list[tuple[int, int, int]] = []
+        self._sinks: list[StreamSink] = []
 
     def start(self) -> None:
         """Start every channel."""
@@ -76,15 +77,23 @@ class AxiMemory:
                 {name: self._pin(f"{channel}{name}") for name in address},
                 stall=t.stall, seed=t.seed + number, on_take=handler, name=f"{self.prefix}_{channel}",
             )  # fmt: skip
+            self._sinks.append(sink)
             cocotb.start_soon(sink.run())
         payload = {name: self._pin(f"w{name}") for name in ("data", "strb", "last")}
         sink = StreamSink(
             self.clock, self._pin("wvalid"), self._pin("wready"), payload, stall=t.stall, seed=t.seed + 2,
             on_take=self._take_w, name=f"{self.prefix}_w",
         )  # fmt: skip
+        self._sinks.append(sink)
         cocotb.start_soon(sink.run())
         cocotb.start_soon(self._drive_r())
         cocotb.start_soon(self._drive_b())
+
+    def set_timing(self, timing: Timing) -> None:
+        """Change stalls, gaps and latency from now on (the seed stays)."""
+        self.timing = timing
+        for sink in self._sinks:
+            sink.stall = timing.stall
 
     def _pin(self, name: str) -> Any:
         return getattr(self.dut, f"{self.prefix}_{name}")
