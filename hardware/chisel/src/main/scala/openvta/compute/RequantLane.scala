@@ -37,8 +37,8 @@ class RequantLane(p: VtaParams) extends Module {
   })
 
   private def mode(member: String): Bool = io.mode === isa.requantMode(member)
-  private val isFloat  = mode("FLOAT32")
-  private val isTflite = mode("TFLITE_DOUBLE") || mode("TFLITE_RUY")
+  private val isFloat                    = mode("FLOAT32")
+  private val isTflite                   = mode("TFLITE_DOUBLE") || mode("TFLITE_RUY")
 
   /** What a shift right of a `width`-bit value by `amount` drops: the highest bit dropped, and those below it. */
   private def dropped(width: Int, amount: UInt): (UInt, UInt) = {
@@ -62,8 +62,8 @@ class RequantLane(p: VtaParams) extends Module {
   }
 
   // Stage 0: add the bias.
-  private val x = RegEnable(io.acc + io.words(0), io.enable(0))
-  private val word = RegEnable(io.words(1), io.enable(0))
+  private val x      = RegEnable(io.acc + io.words(0), io.enable(0))
+  private val word   = RegEnable(io.words(1), io.enable(0))
   private val packed = (0 until RequantLane.stages - 1).scanLeft(io.words(2)) { (w, k) => RegEnable(w, io.enable(k)) }
 
   // Stage 1: operands of the multiplication.
@@ -90,12 +90,12 @@ class RequantLane(p: VtaParams) extends Module {
   private val productSize = (0.S(64.W) - product).asUInt(productBits - 1, 0)
   private val shift2      = packed(measure)(5, 0)
   private val beyond      = Mux(shift2 > 31.U, shift2 - 31.U, 0.U)
-  private val value1 = RegEnable(
+  private val value1      = RegEnable(
     Mux(isFloat, productSize.pad(64).asSInt, Mux(isTflite, high, product)),
     io.enable(measure),
   )
-  private val amount1   = RegEnable(Mux(isFloat, excess(productSize), Mux(isTflite, beyond, shift2)), io.enable(measure))
-  private val sign1     = RegEnable(productSign, io.enable(measure))
+  private val amount1 = RegEnable(Mux(isFloat, excess(productSize), Mux(isTflite, beyond, shift2)), io.enable(measure))
+  private val sign1   = RegEnable(productSign, io.enable(measure))
   private val exponent1 = RegEnable(productExponent, io.enable(measure))
 
   // Next stage: round a float product to its mantissa; what remains is a shift by n, to the right where n >= 0.
@@ -110,13 +110,13 @@ class RequantLane(p: VtaParams) extends Module {
   private val amount2     = RegEnable(Mux(isFloat, rightBy, amount1), io.enable(measure + 1))
 
   // Next stage: shift right and round, limited to a range that the zero point cannot lead back from.
-  private val limited = 12
+  private val limited          = 12
   private val (highest, lower) = dropped(64, amount2)
 
   private val floor  = value2 >> amount2
   private val guard  = (value2.asUInt & highest).orR
   private val sticky = (value2.asUInt & lower).orR
-  private val up = guard && MuxLookup(io.mode, !(mode("FLOOR")))(
+  private val up     = guard && MuxLookup(io.mode, !(mode("FLOOR")))(
     Seq(
       isa.requantMode("HALF_EVEN")     -> (sticky || floor(0)),
       isa.requantMode("FLOAT32")       -> (sticky || floor(0)),
