@@ -99,7 +99,7 @@ def _model(name: str, model: Report, peak: int) -> str:
 <p>Predictions of the simulator; green is right. The last ones are digits it got wrong.</p>
 <table><tr><th>layer</th><th class="text" style="text-align:left">operator</th><th style="text-align:left">where</th><th>MAC</th>
 <th>cycles</th>
-<th>MAC utilization</th><th style="text-align:left">cycles</th></tr>
+<th>MAC utilization</th><th style="text-align:left">cycles, drawn</th></tr>
 {_layer_rows(model["layers"])}
 </table>
 <p>Cycles are the RTL's own: from the last retired instruction of the layer before to the layer's last. Utilization is
