@@ -53,17 +53,17 @@ def test_programs_are_free_of_races(operator: str, config: str, seed: int, recor
 
 
 @pytest.fixture(scope="module", params=[config for config, _ in RTL_PLAN])
-def rtl(request: pytest.FixtureRequest) -> Iterator[Device]:
-    """The RTL of one configuration, for every operator in turn."""
+def rtl(request: pytest.FixtureRequest) -> Iterator[tuple[str, Device]]:
+    """The RTL of one configuration (with its name), for every operator in turn."""
     with open_device("cosim", config=load_config(request.param)) as device:
-        yield device
+        yield request.param, device
 
 
 @pytest.mark.parametrize("operator", list(BUILDERS))
-def test_rtl_equals_reference(operator: str, rtl: Device, seed: int, record_coverage: Record) -> None:
-    config = rtl.config.name
+def test_rtl_equals_reference(operator: str, rtl: tuple[str, Device], seed: int, record_coverage: Record) -> None:
+    config, device = rtl
     for number in range(dict(RTL_PLAN)[config]):
-        check(make_case(operator, 1000 * seed + number), rtl, config)
+        check(make_case(operator, 1000 * seed + number), device, config)
     record_coverage("rtl", config)
 
 

@@ -319,7 +319,7 @@ def test_a_full_instruction_queue_can_deadlock() -> None:
 def test_an_empty_stream_does_not_finish() -> None:
     on = bench(TINY)
     fault = on.machine.run_stream(b"", on.bases).fault
-    assert fault is not None and (fault.cause, fault.unit) == (Cause.WATCHDOG, Unit.FETCH)
+    assert fault is not None and (fault.cause, fault.unit) == (Cause.FINISH_ORDER, Unit.FETCH)
 
 
 def test_state_can_be_set_and_read_back() -> None:

@@ -170,7 +170,7 @@ class Player:
                 first = next((unit for unit in waiting if unit.queues), waiting[0])
                 self.stop = Stop(Cause.WATCHDOG, first.item.unit, first.item.index, self._explain(waiting), waiting)
             else:
-                self.stop = Stop(Cause.WATCHDOG, Unit.FETCH, 0, "the stream has no instruction", ())
+                self.stop = Stop(Cause.FINISH_ORDER, Unit.FETCH, 0, "the stream has no instruction", ())
         leftover = tuple(self.tokens)
         if self.stop is not None and self.stop.waiting and self.stop.waiting[-1].finish:
             leftover = self._beyond(self.stop.waiting[-1].item)
