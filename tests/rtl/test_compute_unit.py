@@ -17,6 +17,7 @@ def test_compute_unit(config: str, seed: int) -> None:
     run_unit(config, "ComputeUnit", "tb_compute", seed=seed, seconds=900)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("config", sorted(path.stem for path in ODD.glob("*.toml")))
 def test_odd_configurations(config: str) -> None:
     """Narrow lanes, no extensions, one or many cycles a requantized vector, narrow and wide buses."""
