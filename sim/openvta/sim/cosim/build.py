@@ -50,7 +50,7 @@ class Harness:
         toplevel: module cocotb sees.
         sources: SystemVerilog and C++ beside the design.
         control: Verilator control files (.vlt).
-        public: make every signal of the design readable and writable (needed where Python drives pins).
+        public: make the top level's signals readable and writable (needed where Python drives pins).
         checked: random initial state and assertions, instead of speed.
         waves: build with VCD tracing (FST needs compression libraries that few machines have).
         coverage: build with line and toggle coverage.
@@ -172,17 +172,21 @@ def _verilate(
 ) -> None:
     cxx = CXX_CHECKED if harness.checked else CXX
     defines = [f"-D{name}={value}" for name, value in harness.defines]
+    control = list(harness.control)
+    if harness.public:
+        # Only the top level: every public signal costs build and run time, and Python has no business inside.
+        control.append(work / "public.vlt")
+        control[-1].write_text(f'`verilator_config\npublic_flat_rw -module "{harness.toplevel}" -var "*"\n', "utf-8")
     command = [
         str(root / "bin" / "verilator"), "--cc", "--exe", "--vpi", "--timing", "--prefix", "Vtop", "-Mdir", str(work),
         "-o", harness.toplevel, "--top-module", harness.toplevel, *WARNINGS,
         *(CHECKED if harness.checked else SPEED), *harness.flags, *defines,
-        *(["--public-flat-rw"] if harness.public else []),
         *(["--trace-vcd"] if harness.waves else []),
         *(["--coverage-line", "--coverage-toggle"] if harness.coverage else []),
         "-CFLAGS", " ".join([cxx, *defines]),
         "-LDFLAGS", f"-Wl,-rpath,{libs} -L{libs} -lcocotbvpi_verilator",
         "--timescale", "1ns/1ps",
-        str(main), *map(str, harness.control), *map(str, design.files), *map(str, harness.sources),
+        str(main), *map(str, control), *map(str, design.files), *map(str, harness.sources),
     ]  # fmt: skip
     env = {"VERILATOR_ROOT": str(root)}
     toolchain.run_tool(
@@ -190,7 +194,13 @@ def _verilate(
     )
     runtime = _runtime(root, cxx, harness)
     # The wheel's makefile was configured empty: it lacks the include flag of precompiled headers and -pthread.
-    settings = ["CFG_CXXFLAGS_PCH_I=-include", "CFG_LDLIBS_THREADS=-pthread", "OPT_FAST=", "OPT_SLOW=", "OPT_GLOBAL="]
+    settings = [
+        "CFG_CXXFLAGS_PCH_I=-include",
+        "CFG_LDLIBS_THREADS=-pthread",
+        "OPT_FAST=",
+        "OPT_SLOW=-O0",
+        "OPT_GLOBAL=",
+    ]
     objects = {path.name: path for path in runtime.iterdir() if path.suffix == ".o"}
     for name, path in objects.items():
         shutil.copy2(path, work / name)
