@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-cycles", type=int, help="bound of a launch (default: far above what the program can take)"
     )
     parser.add_argument("--memory", choices=("ideal", "dram"), default="ideal", help="memory timing (cosim)")
-    parser.add_argument("--waves", type=Path, help="write an FST waveform (cosim)")
+    parser.add_argument("--waves", type=Path, help="write a VCD waveform (cosim)")
     parser.add_argument("--check", action="store_true", help="look for races, deadlocks and never-written reads (fsim)")
     parser.add_argument("--json", action="store_true", help="print JSON")
 

@@ -51,6 +51,7 @@ class Harness:
         sources: SystemVerilog and C++ beside the design.
         control: Verilator control files (.vlt).
         public: make the top level's signals readable and writable (needed where Python drives pins).
+        watched: (module, signal) patterns inside the design that Python reads.
         checked: random initial state and assertions, instead of speed.
         waves: build with VCD tracing (FST needs compression libraries that few machines have).
         coverage: build with line and toggle coverage.
@@ -62,6 +63,7 @@ class Harness:
     sources: tuple[Path, ...] = ()
     control: tuple[Path, ...] = ()
     public: bool = False
+    watched: tuple[tuple[str, str], ...] = ()
     checked: bool = False
     waves: bool = False
     coverage: bool = False
@@ -94,9 +96,11 @@ def fast_harness(config: HardwareConfig, *, waves: bool = False, checked: bool =
     )
 
 
-def agents_harness(top: str, *, waves: bool = False, coverage: bool = False) -> Harness:
+def agents_harness(
+    top: str, *, watched: tuple[tuple[str, str], ...] = (), waves: bool = False, coverage: bool = False
+) -> Harness:
     """The design itself is the cocotb top level; Python drives and watches every pin."""
-    return Harness(toplevel=top, public=True, checked=True, waves=waves, coverage=coverage)
+    return Harness(toplevel=top, public=True, watched=watched, checked=True, waves=waves, coverage=coverage)
 
 
 def elaborate(config: HardwareConfig, *, top: str = "VtaTop", progress: Progress | None = None) -> ElaboratedDesign:
@@ -176,7 +180,9 @@ def _verilate(
     if harness.public:
         # Only the top level: every public signal costs build and run time, and Python has no business inside.
         control.append(work / "public.vlt")
-        control[-1].write_text(f'`verilator_config\npublic_flat_rw -module "{harness.toplevel}" -var "*"\n', "utf-8")
+        lines = ["`verilator_config", f'public_flat_rw -module "{harness.toplevel}" -var "*"']
+        lines += [f'public_flat_rd -module "{module}" -var "{signal}"' for module, signal in harness.watched]
+        control[-1].write_text("\n".join(lines) + "\n", "utf-8")
     command = [
         str(root / "bin" / "verilator"), "--cc", "--exe", "--vpi", "--timing", "--prefix", "Vtop", "-Mdir", str(work),
         "-o", harness.toplevel, "--top-module", harness.toplevel, *WARNINGS,
