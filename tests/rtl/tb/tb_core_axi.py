@@ -36,6 +36,7 @@ async def launch(host: AxiLiteMaster, bases: dict[str, int], start: int, count: 
     for _ in range(POLLS):
         if not await host.read(OFFSETS["STATUS"]) & STATUS.field("running").mask:
             break
+        await ClockCycles(host.clock, 16)
     assert await host.read(OFFSETS["ERROR"]) == 0
     assert await host.read(OFFSETS["CONTROL"]) & CONTROL.field("finish").mask
     status = STATUS.decode(await host.read(OFFSETS["STATUS"]))

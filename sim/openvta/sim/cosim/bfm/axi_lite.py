@@ -17,7 +17,7 @@ class AxiLiteMaster:
     def __init__(
         self, dut: Any, clock: Any, *, prefix: str = "s_axil", gap: float = 0.0, bound: int = 1000, seed: int = 1
     ):
-        self._dut, self._clock, self._prefix, self._bound = dut, clock, prefix, bound
+        self._dut, self.clock, self._prefix, self._bound = dut, clock, prefix, bound
         self._gap, self._random = gap, random.Random(seed)
         for name in ("awvalid", "wvalid", "bready", "arvalid", "rready"):
             self._pin(name).value = 0
@@ -27,12 +27,12 @@ class AxiLiteMaster:
 
     async def _idle(self) -> None:
         while self._random.random() < self._gap:
-            await RisingEdge(self._clock)
+            await RisingEdge(self.clock)
 
     async def _send(self, channel: str) -> None:
         self._pin(f"{channel}valid").value = 1
         for _ in range(self._bound):
-            await RisingEdge(self._clock)
+            await RisingEdge(self.clock)
             if value(self._pin(f"{channel}ready")):
                 self._pin(f"{channel}valid").value = 0
                 return
@@ -41,7 +41,7 @@ class AxiLiteMaster:
     async def _take(self, channel: str) -> None:
         self._pin(f"{channel}ready").value = 1
         for _ in range(self._bound):
-            await RisingEdge(self._clock)
+            await RisingEdge(self.clock)
             if value(self._pin(f"{channel}valid")):
                 self._pin(f"{channel}ready").value = 0
                 return
@@ -68,7 +68,7 @@ class AxiLiteMaster:
         await self._idle()
         self._pin("rready").value = 1
         for _ in range(self._bound):
-            await RisingEdge(self._clock)
+            await RisingEdge(self.clock)
             if value(self._pin("rvalid")):
                 data = value(self._pin("rdata"))
                 self._pin("rready").value = 0
