@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from openvta.sim.fsim.arithmetic import alu_function, decode_parameters, keep_low, narrow, requantize
+from openvta.sim.fsim.arithmetic import alu_function, decode_parameters, keep_low, narrow, requantize, spread
 from openvta.spec import AluOpcode, RequantMode
 from openvta.spec.arith import RequantParams, alu, requant, saturate, truncate
 
@@ -140,3 +140,26 @@ def test_float_requant_with_usual_multipliers(acc: int, factor: float) -> None:
     raw = int(np.float32(factor).view(np.uint32))
     params = RequantParams(0, raw, 0, 11, -128, 127)
     assert one_requant(RequantMode.FLOAT32, acc, params, False) == requant(RequantMode.FLOAT32, acc, params)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.sampled_from(list(RequantMode)),
+    st.lists(st.tuples(INT32, *[st.integers(-128, 127)] * 3), min_size=4, max_size=4),
+    st.booleans(),
+    st.integers(0, 2**32 - 1),
+)
+def test_spread_parameters_give_the_same(
+    mode: RequantMode, sets: list[tuple[int, int, int, int]], same: bool, seed: int
+) -> None:
+    """Two parameter elements of two lanes, each for five points."""
+    used = sets[:1] * 4 if same else sets
+    multiplier = 0x3A83126F if mode is RequantMode.FLOAT32 else 12345
+    params = [RequantParams(bias, multiplier, 20, zero, low, high) for bias, zero, low, high in used]
+    words = [array([p.words()[k] for p in params]).reshape(1, 2, 1, 2) for k in range(3)]
+    decoded = decode_parameters(mode, words[0], words[1], words[2], unsigned=False)
+    accs = np.random.default_rng(seed).integers(-(2**31), 2**31, (3, 2, 5, 2)).astype(np.int32)
+    accs[0] //= 1 << 16
+    got = requantize(accs, spread(decoded, (1, 2, 5, 2))).astype(np.int64)
+    assert np.array_equal(got, requantize(accs, decoded).astype(np.int64))
+    assert int(got[0, 1, 4, 1]) == requant(mode, int(accs[0, 1, 4, 1]), params[3])

@@ -24,7 +24,7 @@ from openvta.spec.bundle import AccelStep, Bundle, HostStep
 from openvta.spec.config import HardwareConfig
 from openvta.spec.registers import CONTROL, COUNTERS, OFFSETS, STATUS
 
-MAX_IMAGES = 40
+MAX_IMAGES = 50
 MAX_IMAGE_BYTES = 1 << 30
 RESET_POLLS = 10_000
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -176,6 +176,30 @@ def decode_parameters(
     )
 
 
+def spread(p: Parameters, shape: tuple[int, ...]) -> Parameters:
+    """The same parameters with the arrays of the fast path at full ``shape``, single numbers where all lanes agree.
+
+    Loops over one long row cost a fraction of loops over many short ones.
+    """
+    if p.factor is None:
+        return p
+
+    def full(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        first = array.reshape(-1)[0]
+        if bool((array == first).all()):
+            return np.full((1,) * len(shape), first)
+        return np.ascontiguousarray(np.broadcast_to(array, shape))
+
+    return replace(
+        p,
+        bias=full(p.bias),
+        factor=full(p.factor),
+        float_zero=None if p.float_zero is None else full(p.float_zero),
+        float_low=full(p.float_low),
+        float_high=full(p.float_high),
+    )
+
+
 def requantize(acc: Int32, p: Parameters) -> npt.NDArray[Any]:
     """clamp(y + zero point, low, high) of every lane, whole numbers of some type; where low is above high, low."""
     x = acc + p.bias
@@ -210,6 +234,9 @@ def _scaled(x: Int32, p: Parameters, factor: npt.NDArray[Any]) -> npt.NDArray[An
         np.rint(y, out=y)
     if p.float_zero is not None:
         y += p.float_zero
+    if p.float_low.size == 1 and p.float_high.size == 1:
+        low = p.float_low.item()
+        return y.clip(low, max(low, p.float_high.item()), out=y)
     np.minimum(y, p.float_high, out=y)
     np.maximum(y, p.float_low, out=y)
     return y

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from openvta.sim.fsim.access import Accesses, merged, with_uops
 from openvta.sim.fsim.arithmetic import narrow
+from openvta.sim.fsim.gather import Gather
 from openvta.sim.fsim.loops import Indices, Piece, compact, largest
 from openvta.sim.fsim.op import Core, Op, OpFault, Work
 from openvta.sim.fsim.scratchpads import Memory
@@ -48,6 +49,7 @@ class Product:
         self.inp = inp
         self.wgt = wgt
         self.dst = dst
+        self.gather = Gather(inp)
         by_point, by_group = compact(dst.reshape(-1)), compact(dst.T.reshape(-1))
         self.group_major = not isinstance(by_point, slice) and isinstance(by_group, slice)
         self.where = by_group if self.group_major else by_point
@@ -78,20 +80,18 @@ class Product:
         groups = len(self.wgt)
         rows, block = len(inp), core.config.block
         at_once = GATHER_LANES // (points * terms * block)
-        if at_once >= rows:
-            self._add(acc, self._multiply(inp.take(self.inp, axis=1), weights), groups)
-        elif at_once:
+        if at_once:
             for row in range(0, rows, at_once):
                 part = slice(row, row + at_once)
-                self._add(acc[part], self._multiply(inp[part].take(self.inp, axis=1), weights), groups)
-        else:
-            step = max(1, GATHER_LANES // (terms * block))
-            result = np.empty((points, groups * block), np.int32)
-            for row in range(rows):
-                for first in range(0, points, step):
-                    gathered = inp[row].take(self.inp[first : first + step], axis=0)
-                    result[first : first + step] = self._multiply(gathered, weights)
-                self._add(acc[row : row + 1], result, groups)
+                self._add(acc[part], self._multiply(self.gather.rows(inp[part]), weights), groups)
+            return
+        step = max(1, GATHER_LANES // (terms * block))
+        result = np.empty((points, groups * block), np.int32)
+        for row in range(rows):
+            for first in range(0, points, step):
+                some = slice(first, first + step)
+                result[some] = self._multiply(self.gather.part(inp[row], some), weights)
+            self._add(acc[row : row + 1], result, groups)
 
     def _add(self, acc: npt.NDArray[np.int32], result: npt.NDArray[np.int32], groups: int) -> None:
         """Add ``[rows * points, groups * block]`` to acc ``[rows, depth, block]``."""
@@ -103,9 +103,8 @@ class Product:
 
     @staticmethod
     def _multiply(
-        gathered: npt.NDArray[np.float32], weights: npt.NDArray[np.float32] | npt.NDArray[np.float64]
+        left: npt.NDArray[np.float32], weights: npt.NDArray[np.float32] | npt.NDArray[np.float64]
     ) -> npt.NDArray[np.int32]:
-        left = gathered.reshape(-1, len(weights))
         if weights.dtype == np.float32:
             return (left @ weights).astype(np.int32)
         return (left.astype(np.float64) @ weights).astype(np.int64).astype(np.int32)

@@ -59,6 +59,27 @@ def compact(indices: Indices) -> slice | Indices:
     return indices
 
 
+Nest = tuple[tuple[int, int], ...]
+"""Loops as (iterations, step), outermost first."""
+
+
+def nest(indices: Indices) -> Nest | None:
+    """Loops whose sums, added to ``indices[0]``, are the indices in order; None where there are none."""
+    count = len(indices)
+    if count == 1:
+        return ()
+    steps = np.diff(indices)
+    breaks = np.flatnonzero(steps != steps[0])
+    inner = count if len(breaks) == 0 else int(breaks[0]) + 1
+    if count % inner or inner < 2:
+        return None
+    grid = indices.reshape(-1, inner)
+    if not bool((grid - grid[:, :1] == grid[0] - grid[0, 0]).all()):
+        return None
+    outer = nest(grid[:, 0])
+    return None if outer is None else (*outer, (inner, int(steps[0])))
+
+
 def unique_in_order(indices: Indices) -> Indices:
     """Each index once, ascending."""
     return np.unique(indices)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from openvta.sim.fsim.access import Accesses
 from openvta.sim.fsim.alu import FAR
-from openvta.sim.fsim.arithmetic import Int32, Parameters, decode_parameters, keep_low, requantize
+from openvta.sim.fsim.arithmetic import Int32, Parameters, decode_parameters, keep_low, requantize, spread
 from openvta.sim.fsim.loops import CHUNK, Indices, compact
 from openvta.sim.fsim.op import Core, Op, OpFault, Work
 from openvta.sim.fsim.scratchpads import Memory
@@ -114,16 +114,18 @@ class Requant(Op):
             writes.insert(0, (Memory.ACC, written))
         return Accesses(reads=((Memory.ACC, needed),), writes=tuple(writes))
 
-    def _parameters(self, params: Indices) -> Parameters:
-        """Decoded parameters of several elements: arrays ``[R, sets, 1, block]``, or ``[1, ...]`` if all rows agree."""
-        acc = self.core.pads.acc
+    def _parameters(self, step: Step) -> Parameters:
+        """Decoded parameters of a step: arrays ``[R, sets, 1, block]``, or ``[1, ...]`` if all rows agree."""
+        acc, params = self.core.pads.acc, step.params
         words = [acc.take(params + word, axis=1)[:, :, None, :] for word in range(WORDS)]
-        key = (len(params), b"".join(word.tobytes() for word in words))
+        key = (step.points, b"".join(word.tobytes() for word in words))
         found = self._known.get(key)
         if found is None:
             if all(bool((word == word[:1]).all()) for word in words):
                 words = [word[:1] for word in words]
             found = decode_parameters(self.mode, words[0], words[1], words[2], unsigned=self.unsigned)
+            if len(found.bias) == 1 and step.points > 1:
+                found = spread(found, (1, step.sets, step.points, acc.shape[2]))
             if len(self._known) >= KEEP_PARAMETERS:
                 del self._known[next(iter(self._known))]
             self._known[key] = found
@@ -141,7 +143,7 @@ class Requant(Op):
         previous, held = -1, None
         for step in steps:
             if held is None or step.sets > 1 or step.params[0] != previous:
-                held, previous = self._parameters(step.params), int(step.params[0])
+                held, previous = self._parameters(step), int(step.params[0])
             self._run(step, held)
         if self.changes_acc:
             self.core.acc_writes += self.insn["iter_out"] * self.insn["iter_in"]
