@@ -46,9 +46,7 @@ class Gather:
             return inp.take(self.indices, axis=1).reshape(rows * points, terms * block)
         row, element, lane = inp.strides
         steps = [step * element for step in self._steps]
-        view = np.ndarray(
-            (rows, *self._counts, block), inp.dtype, inp.data, self._base * element, (row, *steps, lane)
-        )
+        view = np.ndarray((rows, *self._counts, block), inp.dtype, inp.data, self._base * element, (row, *steps, lane))
         return view.reshape(rows * points, terms * block)
 
     def part(self, inp: npt.NDArray[np.float32], points: slice) -> npt.NDArray[np.float32]:
