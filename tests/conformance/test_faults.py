@@ -16,7 +16,7 @@ from openvta.sim.cosim.transport import CosimTransport
 from openvta.spec import AluOpcode, Cause, HardwareConfig, MemId, Opcode, Program, Unit, load_config, named_configs
 from openvta.spec.bundle import Bundle, Segment
 
-BACKENDS = ("fsim", "cosim")
+BACKENDS = ("fsim", "cosim", "hls")
 Open = Callable[[str, HardwareConfig], Device]
 Stop = tuple[Cause, Unit, int]
 Maker = Callable[[Builder], Stop]

@@ -38,6 +38,7 @@ BACKENDS = {
     "fsim": Backend("fsim"),
     "fsim-checked": Backend("fsim", {"check": True, "seed": 7}),
     "cosim": Backend("cosim"),
+    "hls": Backend("hls", {"integers": "wide"}),
 }
 
 

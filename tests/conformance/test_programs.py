@@ -20,6 +20,8 @@ BACKENDS: dict[str, tuple[str, dict[str, Any]]] = {
     "fsim": ("fsim", {}),
     "cosim": ("cosim", {}),
     "cosim-dram": ("cosim", {"memory": "dram"}),
+    "hls": ("hls", {"integers": "wide"}),
+    "hls-native": ("hls", {"integers": "native"}),
 }
 """A device, and the options it is opened with."""
 CASES = [(config, name) for config in named_configs() for name in names(load_config(config))]
@@ -115,7 +117,7 @@ def test_a_missing_token_is_reported(name: str) -> None:
         assert all(f"instruction {n} (" in found.message for found in both for n in found.instructions)
 
 
-@pytest.mark.parametrize("backend", ["fsim", "cosim"])
+@pytest.mark.parametrize("backend", ["fsim", "cosim", "hls"])
 @pytest.mark.parametrize(("index", "flag"), [(0, "push"), (1, "pop")])
 def test_a_missing_token_ends_in_an_error(backend: str, index: int, flag: str, devices: Open) -> None:
     """Without its push a program stops on the watchdog, which names the waiting instruction and the queue."""

@@ -60,6 +60,8 @@ constexpr uint32_t ID_MAGIC = 0x4f565441u;
 constexpr uint32_t FEATURES = 31u;
 constexpr uint32_t WATCHDOG_RESET = 0x10000u;
 constexpr uint32_t REGISTER_SPACE_BYTES = 0x1000u;
+constexpr uint32_t PARAMETER_WORDS = 3u;
+constexpr uint32_t COUNTERS = 25u;
 
 enum class Opcode : uint32_t {
   LOAD = 0,
@@ -188,6 +190,45 @@ constexpr uint32_t COUNTER_ACC_LOAD_BYTES = 216u;
 constexpr uint32_t COUNTER_OUT_STORE_BYTES = 220u;
 constexpr uint32_t COUNTER_INSNS_RETIRED = 224u;
 }  // namespace reg
+
+// Which AXI client a bus error belongs to (ERROR.channel).
+namespace channel {
+constexpr uint32_t INSN = 0u;
+constexpr uint32_t UOP = 1u;
+constexpr uint32_t INP = 2u;
+constexpr uint32_t WGT = 3u;
+constexpr uint32_t ACC = 4u;
+constexpr uint32_t OUT = 8u;
+}  // namespace channel
+
+// Position of each counter behind reg::COUNTER_FETCH_BUSY.
+namespace counter {
+constexpr uint32_t FETCH_BUSY = 0u;
+constexpr uint32_t FETCH_STALL_QUEUE = 1u;
+constexpr uint32_t LOAD_BUSY = 2u;
+constexpr uint32_t LOAD_WAIT_TOKEN = 3u;
+constexpr uint32_t LOAD_WAIT_MEMORY = 4u;
+constexpr uint32_t COMPUTE_BUSY = 5u;
+constexpr uint32_t COMPUTE_WAIT_TOKEN = 6u;
+constexpr uint32_t COMPUTE_WAIT_MEMORY = 7u;
+constexpr uint32_t COMPUTE_IDLE = 8u;
+constexpr uint32_t GEMM_BUSY = 9u;
+constexpr uint32_t ALU_BUSY = 10u;
+constexpr uint32_t REQUANT_BUSY = 11u;
+constexpr uint32_t STORE_BUSY = 12u;
+constexpr uint32_t STORE_WAIT_TOKEN = 13u;
+constexpr uint32_t STORE_WAIT_MEMORY = 14u;
+constexpr uint32_t GEMM_UOPS = 15u;
+constexpr uint32_t ALU_UOPS = 16u;
+constexpr uint32_t REQUANT_VECTORS = 17u;
+constexpr uint32_t INSN_BYTES = 18u;
+constexpr uint32_t UOP_LOAD_BYTES = 19u;
+constexpr uint32_t INP_LOAD_BYTES = 20u;
+constexpr uint32_t WGT_LOAD_BYTES = 21u;
+constexpr uint32_t ACC_LOAD_BYTES = 22u;
+constexpr uint32_t OUT_STORE_BYTES = 23u;
+constexpr uint32_t INSNS_RETIRED = 24u;
+}  // namespace counter
 
 // Two's complement value of the low `width` bits.
 constexpr int64_t sign_extend(uint64_t value, unsigned width) {
@@ -588,6 +629,35 @@ inline UopFields unpack_uop(uint32_t w) {
 
 constexpr uint32_t UOP_RESERVED = 0x0u;
 constexpr uint32_t UOP_IGNORED = 0x0u;
+
+// PARAMETER: 32 bits.
+struct ParameterFields {
+  uint32_t shift;  // 5:0, right shift
+  uint32_t zero_point;  // 15:8, added to the result (signed, or unsigned with unsigned_out)
+  uint32_t low;  // 23:16, lower clamp
+  uint32_t high;  // 31:24, upper clamp
+};
+
+inline uint32_t pack(const ParameterFields& v) {
+  uint32_t w = 0u;
+  w |= (static_cast<uint32_t>(v.shift) & 0x3fu) << 0;
+  w |= (static_cast<uint32_t>(v.zero_point) & 0xffu) << 8;
+  w |= (static_cast<uint32_t>(v.low) & 0xffu) << 16;
+  w |= (static_cast<uint32_t>(v.high) & 0xffu) << 24;
+  return w;
+}
+
+inline ParameterFields unpack_parameter(uint32_t w) {
+  ParameterFields v;
+  v.shift = static_cast<uint32_t>((w >> 0) & 0x3fu);
+  v.zero_point = static_cast<uint32_t>((w >> 8) & 0xffu);
+  v.low = static_cast<uint32_t>((w >> 16) & 0xffu);
+  v.high = static_cast<uint32_t>((w >> 24) & 0xffu);
+  return v;
+}
+
+constexpr uint32_t PARAMETER_RESERVED = 0x0u;
+constexpr uint32_t PARAMETER_IGNORED = 0xc0u;
 
 // CONTROL: 32 bits.
 struct ControlFields {

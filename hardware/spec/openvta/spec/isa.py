@@ -19,6 +19,20 @@ ISA_VERSION = 0x0100
 INSN_BYTES = 16
 LOOP_BITS = 14
 SHIFT_MAX = 31
+PARAMETER_WORDS = 3
+"""Consecutive acc elements that hold REQUANT's parameters: bias, multiplier, and :data:`PARAMETER_WORD`."""
+PARAMETER_WORD = Layout(
+    "PARAMETER",
+    32,
+    (
+        Field("shift", 0, 6, doc="right shift"),
+        Field("zero_point", 8, 8, doc="added to the result (signed, or unsigned with unsigned_out)"),
+        Field("low", 16, 8, doc="lower clamp"),
+        Field("high", 24, 8, doc="upper clamp"),
+    ),
+    ignored=((6, 2),),
+)
+"""The third parameter word of a lane."""
 
 
 class Opcode(IntEnum):

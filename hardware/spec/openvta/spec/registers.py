@@ -100,6 +100,9 @@ def _map() -> tuple[Register, ...]:
 REGISTERS: tuple[Register, ...] = _map()
 OFFSETS: dict[str, int] = {register.name: register.offset for register in REGISTERS}
 
+CHANNELS: dict[str, int] = {"insn": 0, "uop": 1, "inp": 2, "wgt": 3, "acc": 4, "out": 8}
+"""AXI clients as ERROR.channel numbers them: the read clients, and the write channel."""
+
 CONTROL = Layout("CONTROL", 32, (Field("launch", 0, 1), Field("finish", 1, 1)), ignored=((2, 30),))
 STATUS = Layout(
     "STATUS",

@@ -152,7 +152,7 @@ def verilate(
     extra = [*harness.sources, *harness.control, main]
     key = cache.hash_text(
         "verilate", cache.hash_files(design.files), repr(_without_paths(harness)), cache.hash_files(extra),
-        str(root), str(libs), _processor(), CXX, CXX_CHECKED, *WARNINGS, *SPEED, *CHECKED,
+        str(root), str(libs), processor(), CXX, CXX_CHECKED, *WARNINGS, *SPEED, *CHECKED,
     )  # fmt: skip
     folder = cache.cache_folder() / "sim" / f"{harness.toplevel}-{design.config.label}-{key}"
     executable = folder / harness.toplevel
@@ -233,7 +233,7 @@ def _runtime(root: Path, cxx: str, harness: Harness) -> Path:
         f"-DVM_COVERAGE={int(harness.coverage)}", "-DVM_SC=0", "-DVM_TIMING=1", f"-DVM_TRACE={int(harness.waves)}",
         "-DVM_TRACE_FST=0", f"-DVM_TRACE_VCD={int(harness.waves)}", "-DVM_TRACE_SAIF=0", "-w",
     ]  # fmt: skip
-    key = cache.hash_text("runtime", str(root), _processor(), *flags, *names)
+    key = cache.hash_text("runtime", str(root), processor(), *flags, *names)
     folder = cache.cache_folder() / "runtime" / key
     with cache.entry(folder) as work:
         if work is not None:
@@ -255,7 +255,7 @@ def _jobs() -> int:
     return max(1, int(os.environ.get("OPENVTA_JOBS") or os.cpu_count() or 1))
 
 
-def _processor() -> str:
+def processor() -> str:
     """Identity of this machine's instruction set: executables are built for it."""
     info = Path("/proc/cpuinfo")
     lines = info.read_text("utf-8", "replace").splitlines() if info.is_file() else []

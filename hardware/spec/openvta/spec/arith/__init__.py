@@ -32,7 +32,6 @@ from openvta.spec.arith.quantize import dequantize_array, quantize_array
 from openvta.spec.arith.requant import (
     MAX_SHIFT,
     MULTIPLIER_BITS,
-    PARAMETER_WORDS,
     RequantParams,
     out_lane,
     parameter_words,
@@ -67,6 +66,7 @@ from openvta.spec.arith.words import (
     wrap32,
     wrap32_array,
 )
+from openvta.spec.isa import PARAMETER_WORDS
 
 __all__ = [
     "MAX_SHIFT",

@@ -28,14 +28,12 @@ import numpy.typing as npt
 
 from openvta.spec.arith.words import add_array, clamp, rounding_shift, rounding_shift_array, wrap, wrap32, wrap32_array
 from openvta.spec.errors import EncodingError, SpecError
-from openvta.spec.isa import RequantMode
+from openvta.spec.isa import PARAMETER_WORDS, RequantMode
 
 MULTIPLIER_BITS = 31
 """Bits of an integer multiplier; bit 31 of word 1 is ignored."""
 MAX_SHIFT = 63
 """Largest shift."""
-PARAMETER_WORDS = 3
-"""Parameter words of a lane: bias, multiplier, and shift with zero point and clamp."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 from openvta.spec import isa as isa_module
 from openvta.spec import registers
-from openvta.spec.config import HardwareConfig
+from openvta.spec.config import EXTENSIONS, HardwareConfig
 from openvta.spec.insn import isa_of
 from openvta.spec.layout import Field, Layout
 from openvta.spec.resolve import config_hash, feature_word, hash_text
@@ -76,6 +76,8 @@ def cpp_header(config: HardwareConfig) -> str:
         "FEATURES": feature_word(config),
         "WATCHDOG_RESET": registers.WATCHDOG_RESET,
         "REGISTER_SPACE_BYTES": registers.REGISTER_SPACE_BYTES,
+        "PARAMETER_WORDS": isa_module.PARAMETER_WORDS,
+        "COUNTERS": len(registers.COUNTERS),
     }
     parts += [_constant(name, value) for name, value in constants.items()]
     parts.append("\n")
@@ -83,10 +85,20 @@ def cpp_header(config: HardwareConfig) -> str:
     parts.append("// Byte offsets of the registers.\nnamespace reg {\n")
     parts += [_constant(register.name, register.offset) for register in registers.REGISTERS]
     parts.append("}  // namespace reg\n\n")
+    parts.append("// Which AXI client a bus error belongs to (ERROR.channel).\nnamespace channel {\n")
+    parts += [_constant(name.upper(), number) for name, number in registers.CHANNELS.items()]
+    parts.append("}  // namespace channel\n\n")
+    parts.append("// Position of each counter behind reg::COUNTER_" + registers.COUNTERS[0][0].upper() + ".\n")
+    parts.append("namespace counter {\n")
+    parts += [_constant(name.upper(), number) for number, (name, _) in enumerate(registers.COUNTERS)]
+    parts.append("}  // namespace counter\n\n")
     parts.append(_HELPERS)
-    tables = isa_of(config)
-    parts += [_layout(layout) for layout in (*tables.layouts(), tables.uop)]
-    parts += [_layout(layout) for layout in (registers.CONTROL, registers.STATUS, registers.ERROR)]
+    tables, whole = isa_of(config), isa_of(config.replace(extensions=list(EXTENSIONS)))
+    everything = (*whole.layouts(), whole.uop)
+    built = {layout.name: layout for layout in (*tables.layouts(), tables.uop)}
+    parts += [_layout(built.get(layout.name, layout), layout) for layout in everything]
+    others = (isa_module.PARAMETER_WORD, registers.CONTROL, registers.STATUS, registers.ERROR)
+    parts += [_layout(layout, layout) for layout in others]
     parts.append("}  // namespace openvta\n\n#endif  // OPENVTA_SPEC_HPP\n")
     return "".join(parts)
 
@@ -114,13 +126,18 @@ def _word(layout: Layout) -> str:
     return "Word128" if layout.bits == 128 else f"uint{layout.bits}_t"
 
 
-def _layout(layout: Layout) -> str:
+def _layout(layout: Layout, whole: Layout) -> str:
+    """A layout's struct, pack, unpack and masks. Fields of ``whole`` that ``layout`` lacks (their extension is not built)
+    are members that read zero, so that one source compiles for every configuration."""
     name, word = struct_name(layout), _word(layout)
+    present = {field.name for field in layout.fields}
+    absent = [field for field in whole.fields if field.name not in present]
     lines = [f"// {layout.name}: {layout.bits} bits.\nstruct {name} {{\n"]
     for field in layout.fields:
         kind = "int32_t" if field.signed else "uint32_t"
         note = f"  // {field.hi}:{field.lo}" + (f", {field.doc}" if field.doc else "")
         lines.append(f"  {kind} {field.name};{note}\n")
+    lines += [f"  uint32_t {field.name};  // not built: zero\n" for field in absent]
     lines.append("};\n\n")
     lines.append(f"inline {word} pack(const {name}& v) {{\n")
     if layout.bits == 128:
@@ -141,6 +158,7 @@ def _layout(layout: Layout) -> str:
             lines.append(f"  v.{field.name} = static_cast<int32_t>(sign_extend({raw}, {field.width}u));\n")
         else:
             lines.append(f"  v.{field.name} = static_cast<uint32_t>({raw});\n")
+    lines += [f"  v.{field.name} = 0u;\n" for field in absent]
     lines.append("  return v;\n}\n\n")
     prefix = layout.name.upper()
     for kind, mask in (("RESERVED", layout.reserved_mask), ("IGNORED", layout.ignored_mask)):

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// hls::stream for running the kernel under an ordinary C++ compiler: first in, first out, of declared depth.
+// One thread (the default): a blocking write to a full stream makes room, a blocking read of an empty one is an error, as in the
+// vendors' C simulation; full() and write_nb() honour the depth. With threads: blocking calls wait, up to a time-out that names every
+// stream with its fill.
+#ifndef HLS_STREAM_H
+#define HLS_STREAM_H
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+namespace hls_sim {
+
+// What the runtime knows about every stream.
+class stream_base {
+  public:
+    virtual ~stream_base() = default;
+    virtual size_t fill() const = 0;
+    virtual size_t capacity() const = 0;
+    std::string name;
+    bool exact = false;  // the depth is part of the specification: no limit of the runtime applies
+};
+
+// A wait that took too long; the text names every stream's fill.
+class stalled : public std::runtime_error {
+  public:
+    using std::runtime_error::runtime_error;
+};
+
+// The streams of the program, and how they behave.
+class runtime {
+  public:
+    static runtime& get() {
+        static runtime instance;
+        return instance;
+    }
+
+    bool threaded = false;
+    size_t depth_limit = 0;  // 0: as declared; streams that say so are never limited
+    std::chrono::milliseconds timeout{10000};
+    std::mutex mutex;
+    std::condition_variable changed;
+    uint64_t activity = 0;  // successful reads and writes, of all threads
+    bool stopping = false;
+    std::vector<stream_base*> streams;
+
+    std::string fills() const {
+        std::string text;
+        for (const stream_base* stream : streams)
+            text += (text.empty() ? "" : ", ") + stream->name + " " + std::to_string(stream->fill()) + "/" +
+                    std::to_string(stream->capacity());
+        return text;
+    }
+
+    // Wait (with the lock held) until `ready`, or fail after the time-out without any activity.
+    template <class Ready>
+    void wait(std::unique_lock<std::mutex>& lock, const stream_base& stream, const char* what, Ready ready) {
+        uint64_t seen = activity;
+        while (!ready()) {
+            if (stopping) throw stalled("the simulation ends");
+            if (changed.wait_for(lock, timeout) == std::cv_status::timeout && !ready() && seen == activity)
+                throw stalled(std::string("no progress while waiting to ") + what + " " + stream.name + "; fills: " + fills());
+            seen = activity;
+        }
+    }
+};
+
+// Successful stream operations of this thread.
+inline uint64_t& operations() {
+    thread_local uint64_t count = 0;
+    return count;
+}
+
+// The stage this thread runs; -1: all of them, one after the other.
+inline int& stage() {
+    thread_local int number = -1;
+    return number;
+}
+
+}  // namespace hls_sim
+
+// In front of a stage's call in a dataflow region.
+#define HLS_SIM_STAGE(number) if (hls_sim::stage() < 0 || hls_sim::stage() == (number))
+
+namespace hls {
+
+template <class T, int DEPTH = 0>
+class stream;
+
+// The type functions take; its depth is that of the declaration.
+template <class T>
+class stream<T, 0> : public hls_sim::stream_base {
+  public:
+    stream() : stream("stream", 2) {}
+    explicit stream(const char* name_) : stream(name_, 2) {}
+    stream(const stream&) = delete;
+    stream& operator=(const stream&) = delete;
+    ~stream() override = default;
+
+    bool read_nb(T& value) {
+        if (!shared()) return take(value);
+        std::lock_guard<std::mutex> lock(state().mutex);
+        return take(value) && told();
+    }
+    bool write_nb(const T& value) {
+        if (!shared()) return count_ < capacity() && put(value);
+        std::lock_guard<std::mutex> lock(state().mutex);
+        return count_ < capacity() && put(value) && told();
+    }
+    T read() {
+        T value{};
+        if (!shared()) {
+            if (!take(value)) throw hls_sim::stalled("read of " + name + ", which is empty; fills: " + state().fills());
+            return value;
+        }
+        std::unique_lock<std::mutex> lock(state().mutex);
+        state().wait(lock, *this, "read", [this] { return count_ > 0; });
+        take(value);
+        told();
+        return value;
+    }
+    void write(const T& value) {
+        if (!shared()) {
+            put(value);
+            return;
+        }
+        std::unique_lock<std::mutex> lock(state().mutex);
+        state().wait(lock, *this, "write", [this] { return count_ < capacity(); });
+        put(value);
+        told();
+    }
+    void operator>>(T& value) { value = read(); }
+    void operator<<(const T& value) { write(value); }
+    bool empty() const {
+        if (!shared()) return count_ == 0;
+        std::lock_guard<std::mutex> lock(state().mutex);
+        return count_ == 0;
+    }
+    bool full() const {
+        if (!shared()) return count_ >= capacity();
+        std::lock_guard<std::mutex> lock(state().mutex);
+        return count_ >= capacity();
+    }
+    size_t size() const {
+        if (!shared()) return count_;
+        std::lock_guard<std::mutex> lock(state().mutex);
+        return count_;
+    }
+
+    // For the runtime, which holds the lock where there are threads.
+    size_t fill() const override { return count_; }
+    size_t capacity() const override {
+        const size_t limit = state().depth_limit;
+        return limit != 0 && limit < depth_ && !exact ? limit : depth_;
+    }
+
+  protected:
+    stream(const char* name_, size_t depth) : depth_(depth) {
+        name = name_;
+        state().streams.push_back(this);
+    }
+
+  private:
+    static hls_sim::runtime& state() { return hls_sim::runtime::get(); }
+    static bool shared() { return state().threaded; }
+    static bool told() {
+        ++state().activity;
+        state().changed.notify_all();
+        return true;
+    }
+    bool take(T& value) {
+        if (count_ == 0) return false;
+        value = ring_[first_];
+        first_ = first_ + 1 == ring_.size() ? 0 : first_ + 1;
+        --count_;
+        ++hls_sim::operations();
+        return true;
+    }
+    bool put(const T& value) {
+        if (count_ == ring_.size()) grow();
+        size_t at = first_ + count_;
+        if (at >= ring_.size()) at -= ring_.size();
+        ring_[at] = value;
+        ++count_;
+        ++hls_sim::operations();
+        return true;
+    }
+    void grow() {
+        std::vector<T> larger;
+        larger.reserve(2 * ring_.size() + 4);
+        for (size_t n = 0; n < count_; ++n) larger.push_back(ring_[(first_ + n) % ring_.size()]);
+        larger.resize(2 * ring_.size() + 4);
+        ring_.swap(larger);
+        first_ = 0;
+    }
+
+    std::vector<T> ring_;
+    size_t first_ = 0;
+    size_t count_ = 0;
+    size_t depth_;
+};
+
+template <class T, int DEPTH>
+class stream : public stream<T, 0> {
+  public:
+    stream() : stream<T, 0>("stream", DEPTH) {}
+    explicit stream(const char* name_) : stream<T, 0>(name_, DEPTH) {}
+};
+
+}  // namespace hls
+
+#endif  // HLS_STREAM_H
