@@ -8,6 +8,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.openvta-setup
+SPREAD := -n $(JOBS) --dist loadfile  # test files over processes; builds are shared through the cache
 
 export OPENVTA_JOBS := $(JOBS)
 
@@ -26,10 +27,10 @@ demo: setup ## compile the digit networks, run them on the simulator and on the 
 	$(BIN)/openvta demo --out build/demo
 
 test: setup ## everything that guards a change (see tests/)
-	$(BIN)/python -m pytest --seed $(SEED)
+	$(BIN)/python -m pytest --seed $(SEED) $(SPREAD)
 
 test-all: setup ## test, and the long campaigns
-	$(BIN)/python -m pytest --seed $(SEED) --long
+	$(BIN)/python -m pytest --seed $(SEED) $(SPREAD) --long
 
 lint: setup ## ruff, mypy, import directions, generated files, scalafmt, Verilator lint of every named configuration
 	$(BIN)/python tools/lint.py

@@ -102,7 +102,29 @@ def _allowed(nodeid: str, reason: str) -> bool:
     return any(nodeid.startswith(where.strip()) and why.strip() in reason for where, why in rules)
 
 
+def _worker(config: pytest.Config) -> bool:
+    """Whether this process is one of several that share the tests."""
+    return hasattr(config, "workerinput")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: object, error: object) -> None:
+    """Take over what one of several processes noted."""
+    config = node.config  # type: ignore[attr-defined]
+    output = getattr(node, "workeroutput", {})
+    config.stash[SKIPS] += [(str(nodeid), str(reason)) for nodeid, reason in output.get("skips", [])]
+    for backend, counts in output.get("covered", {}).items():
+        mine = config.stash[COVERED].setdefault(backend, {})
+        for name, count in counts.items():
+            mine[name] = mine.get(name, 0) + count
+
+
 def pytest_sessionfinish(session: pytest.Session) -> None:
+    if _worker(session.config):
+        output = session.config.workeroutput  # type: ignore[attr-defined]
+        output["skips"] = session.config.stash[SKIPS]
+        output["covered"] = session.config.stash[COVERED]
+        return
     bad = [(nodeid, reason) for nodeid, reason in session.config.stash[SKIPS] if not _allowed(nodeid, reason)]
     if bad and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
