@@ -112,7 +112,9 @@ def pytest_testnodedown(node: object, error: object) -> None:
     """Take over what one of several processes noted."""
     config = node.config  # type: ignore[attr-defined]
     output = getattr(node, "workeroutput", {})
-    config.stash[SKIPS] += [(str(nodeid), str(reason)) for nodeid, reason in output.get("skips", [])]
+    for nodeid, reason in output.get("skips", []):
+        if (str(nodeid), str(reason)) not in config.stash[SKIPS]:
+            config.stash[SKIPS].append((str(nodeid), str(reason)))
     for backend, counts in output.get("covered", {}).items():
         mine = config.stash[COVERED].setdefault(backend, {})
         for name, count in counts.items():

@@ -37,13 +37,15 @@ def run(folder: Path, source: str, *options: str, allowed: str = "") -> tuple[in
         "import pytest\n@pytest.mark.xfail(reason='no tool', strict=False)\ndef test_a():\n    assert False\n",
     ],
 )
-def test_a_skip_fails_the_run_unless_listed(tmp_path: Path, source: str) -> None:
+@pytest.mark.parametrize("spread", [(), ("-n", "2")], ids=["one process", "two"])
+def test_a_skip_fails_the_run_unless_listed(tmp_path: Path, source: str, spread: tuple[str, ...]) -> None:
     passing = "\ndef test_b():\n    pass\n" if "importorskip" not in source else ""
-    status, output = run(tmp_path, source + passing)
+    status, output = run(tmp_path, source + passing, *spread)
     assert status != 0
     assert "SKIP NOT ON THE ALLOW-LIST: test_it.py" in output
+    assert output.count("SKIP NOT ON") == 1
     if passing:
-        status, output = run(tmp_path, source + passing, allowed="# why\ntest_it.py | no tool\n")
+        status, output = run(tmp_path, source + passing, *spread, allowed="# why\ntest_it.py | no tool\n")
         assert status == 0, output
         assert "allowed skip: test_it.py" in output
 
@@ -73,13 +75,15 @@ def test_the_long_tier_needs_its_option(tmp_path: Path) -> None:
     assert "2 passed" in run(tmp_path, source, "--long")[1]
 
 
-def test_the_log_names_what_was_covered(tmp_path: Path) -> None:
+@pytest.mark.parametrize("spread", [(), ("-n", "2")], ids=["one process", "two"])
+def test_the_log_names_what_was_covered(tmp_path: Path, spread: tuple[str, ...]) -> None:
     source = (
         "def test_a(record_coverage):\n    record_coverage('rtl', 'tiny')\n    record_coverage('fsim', 'default')\n"
+        "def test_b(record_coverage):\n    record_coverage('rtl', 'tiny')\n"
     )
-    output = run(tmp_path, source)[1]
-    assert "rtl: tiny (1)" in output and "fsim: default (1)" in output
-    assert output.rstrip().splitlines()[-1].startswith("1 passed")
+    output = run(tmp_path, source, *spread)[1]
+    assert "rtl: tiny (2)" in output and "fsim: default (1)" in output
+    assert output.rstrip().splitlines()[-1].startswith("2 passed")
 
 
 def test_the_allow_list_excuses_no_tool() -> None:
