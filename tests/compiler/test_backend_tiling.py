@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from openvta.compiler.errors import ModelError
-from openvta.compiler.schedule.gemm import SlotCache, rectangles
+from openvta.compiler.schedule.gemm import SlotCache, rectangles, slot_places
 from openvta.compiler.schedule.tiling import Problem, Tiling, choose_tiling, even_parts, tile_grid
 from openvta.spec import ConfigError, HardwareConfig, load_config
 
@@ -100,12 +100,22 @@ def test_even_parts() -> None:
 
 
 def test_slot_cache_replaces_the_least_recently_used() -> None:
-    cache = SlotCache(2, 10)
+    cache = SlotCache([0, 10])
     assert cache.place((1,)) == (0, False)
     assert cache.place((2,)) == (10, False)
     assert cache.place((1,)) == (0, True)
     assert cache.place((3,)) == (10, False)
     assert cache.place((2,)) == (0, False)
+
+
+def test_slots_lie_where_the_layer_before_is_done() -> None:
+    last_use = np.full(100, -1, np.int64)
+    last_use[:40] = 7
+    last_use[40:80] = 5
+    assert slot_places(last_use, 2, 20) == [80, 60]
+    assert slot_places(last_use, 1, 30) == [60]
+    assert slot_places(last_use, 2, 50) == [50, 0]
+    assert slot_places(np.full(100, -1, np.int64), 3, 30) == [0, 30, 60]
 
 
 def test_rectangles_cover_each_position_once(rng: np.random.Generator) -> None:

@@ -67,6 +67,7 @@ def test_many_copies_in_one_process(session: FastSession, model: BuiltModel, rng
             for unit, count in ((1, bursts), (3, bursts)):
                 assert [index for _, who, index in answer.retired if who == unit] == list(range(count))
             assert [index for _, who, index in answer.retired if who == 2] == [bursts]
+            assert list(answer.gemm_ends) == [cycle for cycle, who, _ in answer.retired if who == 3]
             cycles = [cycle for cycle, _, _ in answer.retired]
             assert cycles == sorted(cycles) and cycles[-1] <= answer.cycle
 

@@ -15,18 +15,21 @@ from openvta.compiler.schedule.gemm import GemmEmitter, GemmLayer
 from openvta.compiler.schedule.image import Image, Plane
 from openvta.compiler.schedule.lower import Form, Lowering
 from openvta.compiler.schedule.maxpool import choose_max_tiling, emit_max, max_cycles
+from openvta.compiler.schedule.order import order_loads
 from openvta.compiler.schedule.steps import Memory, Planned, format_schedule
 from openvta.compiler.schedule.tiling import choose_tiling
 from openvta.compiler.schedule.tokens import plan_tokens
 from openvta.spec.config import HardwareConfig
 from openvta.spec.insn import make
-from openvta.spec.isa import Opcode
+from openvta.spec.isa import Opcode, Unit
 from openvta.spec.program import Program
 
 
 @dataclass(frozen=True)
 class LayerCode:
-    """One node's part of a program: instructions ``first .. last``, what they do, and how they were tiled."""
+    """One node's part of a program: compute and store instructions ``first .. last``, what they and the layer's loads
+    (some of which may lie before) do, and how they were tiled.
+    """
 
     node: Node
     macs: int
@@ -110,25 +113,33 @@ def generate(
         Memory.OUT: config.acc_depth,
         Memory.DATA: -(-image.data.size // config.inp_bytes),
     }
-    planned = plan_tokens(emitter.steps, sizes, config.token_depth)
+    planned = plan_tokens(order_loads(emitter.steps, sizes, config), sizes, config.token_depth)
     program = Program.assemble(config, [*(item.insn for item in planned), make(Opcode.FINISH)])
-    places = _places(planned, len(work))
-    layers = tuple(_layer(graph, planned, *item) for item in zip(places, work, tilings, strict=True))
+    layers = tuple(
+        _layer(graph, planned, place, number, node, tiling)
+        for number, (place, node, tiling) in enumerate(zip(_places(planned, len(work)), work, tilings, strict=True))
+    )
     return SegmentCode(program, planned, layers)
 
 
-def _layer(graph: Graph, planned: Sequence[Planned], places: range, node: Node, tiling: tuple[str, int]) -> LayerCode:
-    steps = [planned[k].step for k in places]
+def _layer(
+    graph: Graph, planned: Sequence[Planned], place: range, number: int, node: Node, tiling: tuple[str, int]
+) -> LayerCode:
+    steps = [item.step for item in planned if item.step.layer == number]
     macs = node.macs(graph.input_tensors(node), graph.output_tensors(node))
     uops = sum(step.uops for step in steps)
     moved = sum(step.moved for step in steps)
-    return LayerCode(node, macs, places.start, places.stop - 1, uops, moved, *tiling)
+    return LayerCode(node, macs, place.start, place.stop - 1, uops, moved, *tiling)
 
 
 def _places(planned: Sequence[Planned], layers: int) -> list[range]:
-    """The instructions of each layer: layers follow one another in program order."""
-    counts = [0] * layers
-    for item in planned:
-        counts[item.step.layer] += 1
-    ends = [sum(counts[: k + 1]) for k in range(layers)]
-    return [range(end - count, end) for end, count in zip(ends, counts, strict=True)]
+    """The instructions of each layer: up to its last compute or store; loads of the next layer may be among them."""
+    if not layers:
+        return []
+    ends = [0] * layers
+    for number, item in enumerate(planned):
+        if item.step.unit is not Unit.LOAD:
+            ends[item.step.layer] = number + 1
+    ends[-1] = len(planned)
+    starts = [0, *ends[:-1]]
+    return [range(start, max(start, end)) for start, end in zip(starts, ends, strict=True)]

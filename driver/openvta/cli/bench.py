@@ -18,6 +18,7 @@ EXAMPLE = "openvta bench layer --json layer.json"
 BENCHMARKS = {
     "layer": "one 3x3 convolution, 28x28, 128 to 128 channels, on the RTL",
     "fsim": "the functional simulator on the digit networks",
+    "resnet18": "the 19 convolutions of ResNet-18 after its stem, one program on the RTL, ideal memory and DRAM",
 }
 SCHEMA = 1
 
@@ -34,7 +35,8 @@ def run(options: argparse.Namespace) -> int:
     """Measure, show, write."""
     module = import_module(f"openvta.cli.benchmarks.{options.name}")
     config = load_config(options.config)
-    rows, summary = module.run(options.config, options.memory, console.say)
+    measured = module.run(options.config, options.memory, console.say)
+    rows, summary = measured.rows, measured.summary
     figures: dict[str, Any] = {
         "schema": SCHEMA,
         "benchmark": options.name,
@@ -44,9 +46,10 @@ def run(options: argparse.Namespace) -> int:
         "machine": f"{platform.system()} {platform.machine()}, Python {platform.python_version()}",
         "rows": rows,
         "summary": summary,
+        **measured.details,
     }
     shown = [key for key in rows[0] if not isinstance(rows[0][key], dict)]
-    cells = [[f"{row[key]:,}" if isinstance(row[key], int) else row[key] for key in shown] for row in rows]
+    cells = [[f"{row[key]:,}" if isinstance(row.get(key), int) else row.get(key) for key in shown] for row in rows]
     console.table(f"{options.name} ({BENCHMARKS[options.name]})", shown, cells)
     console.out(", ".join(f"{key} {value}" for key, value in summary.items()))
     console.out(f"configuration {config.name} ({figures['config_hash']}), commit {figures['commit']}")

@@ -135,6 +135,7 @@ class Device:
         transport.write_register(OFFSETS["INSN_COUNT"], len(program))
         transport.write_register(OFFSETS["IRQ_STATUS"], 3)
         transport.retire_events()
+        self._gemm_ends(transport)
         transport.write_register(OFFSETS["CONTROL"], CONTROL.field("launch").mask)
         bound = cycle_bound(program) if max_cycles is None else max_cycles
         stopped = transport.wait(cycles=bound)
@@ -151,7 +152,13 @@ class Device:
         if not transport.read_register(OFFSETS["CONTROL"]) & CONTROL.field("finish").mask:
             raise DeviceError(f"{place}: stopped without finishing and without an error; {self._status(transport)}")
         events = tuple(transport.retire_events()) if "retire_events" in transport.capabilities else ()
-        return LaunchResult(segment, self._counters(transport), events)
+        ends = self._gemm_ends(transport)
+        return LaunchResult(segment, self._counters(transport), events, ends)
+
+    @staticmethod
+    def _gemm_ends(transport: Transport) -> tuple[int, ...]:
+        take = getattr(transport, "gemm_ends", None) if "gemm_ends" in transport.capabilities else None
+        return tuple(take()) if take is not None else ()
 
     def _recover(self, transport: Transport) -> None:
         """Clear what an earlier run left behind: an error held, or a run given up."""

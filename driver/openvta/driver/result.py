@@ -22,11 +22,13 @@ class LaunchResult:
         segment: its number.
         counters: by name; "cycles" and the counters of cycles only where the device has cycles.
         events: retired instructions: (cycle, unit, index); empty where the device does not report them.
+        gemm_ends: for each GEMM that has micro-ops, in order, the cycle of its last one; empty likewise.
     """
 
     segment: int
     counters: Mapping[str, int]
     events: Sequence[Event] = ()
+    gemm_ends: Sequence[int] = ()
 
 
 @dataclass(frozen=True, eq=False)

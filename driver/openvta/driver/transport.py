@@ -23,6 +23,7 @@ class Transport(Protocol):
         cycles: CYCLES and the counters of cycles mean clock cycles.
         counters: the counter registers are there.
         retire_events: :meth:`retire_events` reports every retired instruction.
+        gemm_ends: ``gemm_ends()`` returns, for each GEMM that has micro-ops, in order, the cycle of its last one.
         zeroed: :meth:`allocate` returns zeroed memory, so the driver need not write zeros.
         images: several images run side by side, see :class:`LockstepTransport`.
         trace: ``trace_events()`` returns the trace of the last run.

@@ -27,7 +27,7 @@ module VtaTop (
   input m_axi_rvalid, output m_axi_rready,
   output trace_load_valid, output [31:0] trace_load_index,
   output trace_compute_valid, output [31:0] trace_compute_index,
-  output trace_store_valid, output [31:0] trace_store_index
+  output trace_store_valid, output [31:0] trace_store_index, output trace_gemm_last
 );
   localparam int BEATS = 4;
   localparam int BYTES = `DATA_BITS / 8;
@@ -83,6 +83,7 @@ module VtaTop (
   assign trace_store_index = b_count;
   assign trace_compute_valid = b_take & (b_count + 1 == count);
   assign trace_compute_index = count;
+  assign trace_gemm_last = b_take;
 
   always @(posedge clock) begin
     if (~aresetn) begin

@@ -19,6 +19,8 @@ from openvta.spec.isa import AluOpcode, MemId, Opcode
 Uops = npt.NDArray[np.uint32]
 SIZE_MAX = (1 << 16) - 1
 """Largest x_size, y_size and x_stride."""
+PIECE_CYCLES = 1024
+"""Bus cycles of one LOAD of weights at most: more urgent loads go in between."""
 PAD_MAX = 15
 """Largest padding count of a LOAD."""
 
@@ -71,6 +73,10 @@ class Emitter:
         self._awaited: list[_UopLoad] = []
         self._kept: list[tuple[int, int]] = []
         self._zero = np.zeros(config.acc_depth, np.bool_)
+        self.last_use = {
+            Memory.INP: np.full(config.inp_depth, -1, np.int64),
+            Memory.WGT: np.full(config.wgt_depth, -1, np.int64),
+        }
         a, i = config.acc_index_bits, config.inp_index_bits
         self._src_shift, self._wgt_shift = a, a + max(a, i)
 
@@ -223,7 +229,12 @@ class Emitter:
         data = self.config.wgt_type.pack(tiles.reshape(tiles.shape[0], -1)).tobytes()
         count = int(tiles.shape[0])
         dram = self.image.wgt.store(data)
-        self._line(MemId.WGT, sram, dram, count, (Span(Memory.WGT, sram, sram + count),), len(data))
+        size = self.config.wgt_bytes
+        piece = max(1, PIECE_CYCLES * self.config.axi_data_bytes // size)
+        for start in range(0, count, piece):
+            part = min(piece, count - start)
+            low = sram + start
+            self._line(MemId.WGT, low, dram + start, part, (Span(Memory.WGT, low, low + part),), part * size)
 
     def load_words(self, sram: int, words: npt.NDArray[np.int32]) -> None:
         """Load acc elements ``[n, batch * block]`` of int32 constants from the image to acc from ``sram`` on."""
@@ -262,6 +273,7 @@ class Emitter:
         dst: tuple[int, int],
         src: tuple[int, int],
         touched: tuple[Sequence[Span], Sequence[tuple[int, int]]],
+        cut: tuple[int, int] | None = None,
     ) -> None:
         """Emit GEMM instructions (more than one where the micro-ops exceed the scratchpad).
 
@@ -271,21 +283,26 @@ class Emitter:
             dst: outer and inner step of the acc index.
             src: outer and inner step of the inp index.
             touched: what inp and wgt are read, and the half-open acc ranges written.
+            cut: the half-open part of the micro-ops to run; the sequence becomes resident as a whole if it fits.
         """
         reads, written = touched
         writes = tuple(Span(Memory.OUT, low, high) for low, high in written)
         for low, high in written:
             self._zero[low:high] = False
+        if cut is not None and uops.shape[0] > self.config.uop_depth:
+            uops, cut = uops[cut[0] : cut[1]], None
         for start in range(0, uops.shape[0], self.config.uop_depth):
             part = uops[start : start + self.config.uop_depth]
             begin, end = self.uop_range(part)
+            if cut is not None:
+                begin, end = begin + cut[0], begin + cut[1]
             fields = {"uop_begin": begin, "uop_end": end, "iter_out": loops[0], "iter_in": loops[1]}
             if loops[0] > 1:
                 fields |= {"dst_factor_out": dst[0], "src_factor_out": src[0]}
             if loops[1] > 1:
                 fields |= {"dst_factor_in": dst[1], "src_factor_in": src[1]}
             insn = make(Opcode.GEMM, **fields)
-            self._add(insn, tuple(reads), writes, uops=int(part.shape[0]) * loops[0] * loops[1])
+            self._add(insn, tuple(reads), writes, uops=(end - begin) * loops[0] * loops[1])
 
     def alu(
         self,
@@ -389,4 +406,7 @@ class Emitter:
     def _add(
         self, insn: Insn, reads: tuple[Span, ...] = (), writes: tuple[Span, ...] = (), moved: int = 0, uops: int = 0
     ) -> None:
+        for span in (*reads, *writes):
+            if span.memory in self.last_use:
+                self.last_use[span.memory][span.low : span.high] = len(self.steps)
         self.steps.append(Step(insn, self.layer, reads, writes, moved, uops))

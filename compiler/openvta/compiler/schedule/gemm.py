@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import itertools
 from collections import OrderedDict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +27,8 @@ from openvta.spec.arith import PARAMETER_WORDS
 from openvta.spec.isa import AluOpcode, MemId
 
 Pair = tuple[int, int]
+PARTS = 8
+"""Parts a product is cut into at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,14 +75,12 @@ class GemmLayer:
 class SlotCache:
     """Which content lies in which slot of a scratchpad; the least recently used one gives way.
 
-    Slots are counted from element 0 up, or with ``top`` from that element down: layers take turns, so that what a layer
-    loads first seldom lies where the layer before still reads.
+    Args:
+        places: first element of every slot, in the order they are first filled.
     """
 
-    def __init__(self, count: int, size: int, top: int | None = None) -> None:
-        self.size = size
-        self._top = top
-        self._free = list(range(count - 1, -1, -1))
+    def __init__(self, places: Sequence[int]) -> None:
+        self._free = list(reversed(places))
         self._used: OrderedDict[tuple[int, ...], int] = OrderedDict()
 
     def place(self, key: tuple[int, ...]) -> tuple[int, bool]:
@@ -89,8 +90,29 @@ class SlotCache:
             self._used.move_to_end(key)
         else:
             self._used[key] = self._free.pop() if self._free else self._used.popitem(last=False)[1]
-        slot = self._used[key]
-        return slot * self.size if self._top is None else self._top - (slot + 1) * self.size, there
+        return self._used[key], there
+
+
+def slot_places(last_use: npt.NDArray[np.int64], count: int, size: int) -> list[int]:
+    """Return the first elements of ``count`` slots of ``size`` elements each, those first whose elements rest longest.
+
+    So what a layer loads first does not have to wait for the layer before.
+
+    Args:
+        last_use: for every element of the scratchpad, when it was last used; ``count * size`` of them at least.
+    """
+    slack = last_use.shape[0] - count * size
+    best: tuple[list[int], list[int]] | None = None
+    for base in dict.fromkeys((*range(0, slack + 1, size), slack)):
+        starts = [base + k * size for k in range(count)]
+        ages = [int(last_use[start : start + size].max()) for start in starts]
+        order = sorted(range(count), key=ages.__getitem__)
+        found = [ages[k] for k in order], [starts[k] for k in order]
+        if best is None or found[0] < best[0]:
+            best = found
+    if best is None:
+        raise ValueError(f"{count} slots of {size} elements: the scratchpad has {last_use.shape[0]}")
+    return best[1]
 
 
 @dataclass(frozen=True)
@@ -105,10 +127,13 @@ class _Tile:
     def positions(self) -> int:
         return self.rows[1] * self.columns[1]
 
-    def split(self) -> tuple[_Tile, ...]:
-        """The tile block by block: the end of a layer, where each store can start when its own block is ready."""
+    def split(self, most: int) -> tuple[_Tile, ...]:
+        """The tile in up to ``most`` parts of whole blocks."""
         first, count = self.outs
-        return tuple(replace(self, outs=(first + k, 1), acc=self.acc + k * self.pitch) for k in range(count))
+        return tuple(
+            replace(self, outs=(first + start, blocks), acc=self.acc + start * self.pitch)
+            for start, blocks in check_pieces(count, -(-count // most))
+        )
 
     @property
     def ranges(self) -> tuple[Pair, ...]:
@@ -134,41 +159,67 @@ class GemmEmitter:
         self.layer = layer
         self.tiling = tiling
         self.problem = layer.problem
-        down = emitter.layer % 2 == 1
-        self.inp = SlotCache(tiling.inp_slots, tiling.inp_slot, emitter.config.inp_depth if down else None)
-        self.wgt = SlotCache(tiling.wgt_slots, tiling.wgt_slot, emitter.config.wgt_depth if down else None)
+        self.inp = SlotCache(slot_places(emitter.last_use[Memory.INP], tiling.inp_slots, tiling.inp_slot))
+        self.wgt = SlotCache(slot_places(emitter.last_use[Memory.WGT], tiling.wgt_slots, tiling.wgt_slot))
         self._parameters = emitter.config.acc_depth - tiling.parameters
         self._loaded: Pair = (0, 0)
-        self._uops: dict[tuple[object, ...], Uops] = {}
+        self._uops: dict[tuple[object, ...], tuple[Uops, list[int]]] = {}
 
     def run(self) -> None:
-        """Emit all tiles."""
+        """Emit all tiles.
+
+        The last product of a layer's last tile, and of every tile where acc holds only one, is cut by output block:
+        each part is requantized and stored while the next one is summed, and the first product of the tile after it is
+        cut likewise, so that it can begin where acc is clear already.
+        """
         tiling = self.tiling
         grid = tile_grid(self.problem, tiling)
         self.emitter.ensure_zero(0, tiling.acc_slots * tiling.acc_slot)
         for number, (outs, rows, columns) in enumerate(grid):
             acc = number % tiling.acc_slots * tiling.acc_slot
             tile = _Tile(outs, rows, columns, acc, tiling.rows * tiling.columns)
-            self._sum(tile)
-            for part in tile.split() if number == len(grid) - 1 else (tile,):
-                self._requantize(part)
-                self._store(part)
+            alone = tiling.acc_slots == 1
+            self._sum(tile, cut_first=alone, cut_last=alone or number == len(grid) - 1)
 
-    def _sum(self, tile: _Tile) -> None:
+    def _finish(self, tile: _Tile) -> None:
+        self._requantize(tile)
+        self._store(tile)
+
+    def _sum(self, tile: _Tile, *, cut_first: bool, cut_last: bool) -> None:
         emitter = self.emitter
         if self.layer.classes is None:
             self._parameter_sets(tile.outs if self.layer.table.per_block else (0, 1))
         for low, high in tile.ranges:
             emitter.ensure_zero(low, high)
-        for number, stage in enumerate(self.layer.stages):
-            if number:
-                loops = (tile.outs[1], tile.positions)
-                step = (tile.pitch, 1)
-                first = (tile.acc, tile.acc)
-                emitter.alu(AluOpcode.SHR, first, loops, step, step, tile.ranges, imm=-stage.shift)
-            for chunk in self._chunks(tile, stage):
-                for operand in stage.operands:
-                    self._product(tile, chunk, operand, number)
+        work = [
+            (number, chunk, operand)
+            for number, stage in enumerate(self.layer.stages)
+            for chunk in self._chunks(tile, stage)
+            for operand in stage.operands
+        ]
+        stage = 0
+        for place, (number, chunk, operand) in enumerate(work):
+            while stage < number:
+                stage += 1
+                self._shift(tile, stage)
+            first, last = place == 0 and cut_first, place == len(work) - 1 and cut_last
+            if not first and not last:
+                self._product(tile, chunk, operand, number)
+                continue
+            for part in self._product_parts(tile, chunk, operand, number):
+                if last:
+                    self._finish(part)
+        while stage < len(self.layer.stages) - 1:
+            stage += 1
+            self._shift(tile, stage)
+        if not (work and cut_last):
+            self._finish(tile)
+
+    def _shift(self, tile: _Tile, stage: int) -> None:
+        """Shift what was summed so far to the left, before a further stage."""
+        loops, step, first = (tile.outs[1], tile.positions), (tile.pitch, 1), (tile.acc, tile.acc)
+        shift = self.layer.stages[stage].shift
+        self.emitter.alu(AluOpcode.SHR, first, loops, step, step, tile.ranges, imm=-shift)
 
     def _chunks(self, tile: _Tile, stage: Stage) -> list[_Chunk]:
         if not stage.operands:
@@ -185,6 +236,16 @@ class GemmEmitter:
     # one product ---------------------------------------------------------------------------------
 
     def _product(self, tile: _Tile, chunk: _Chunk, operand: Operand, stage: int) -> None:
+        for _ in self._emit_product(tile, (tile,), chunk, operand, stage):
+            pass
+
+    def _product_parts(self, tile: _Tile, chunk: _Chunk, operand: Operand, stage: int) -> Iterator[_Tile]:
+        """Emit a product part by part; each is yielded when it has been emitted."""
+        yield from self._emit_product(tile, tile.split(PARTS), chunk, operand, stage)
+
+    def _emit_product(
+        self, tile: _Tile, parts: Sequence[_Tile], chunk: _Chunk, operand: Operand, stage: int
+    ) -> Iterator[_Tile]:
         weights, count = self._weights(tile, chunk, operand, stage)
         inputs = self._inputs(tile, chunk, operand.source)
         pitch = self.tiling.inp_slot // self.tiling.ins
@@ -206,30 +267,39 @@ class GemmEmitter:
                     self.emitter.gemm(
                         uops, (chunk.rows[1], chunk.columns[1]), (0, 0), (width, 1), (reads, ((acc, acc + 1),))
                     )
+            yield from parts
             return
         key = (tile.acc, tile.outs, inputs, weights, chunk, width, id(operand.bank))
-        uops_known = self._uops.get(key)
-        if uops_known is None:
-            uops_known = self._micro_ops(tile, chunk, operand.bank, inputs, weights, width)
-            self._uops[key] = uops_known
-        if uops_known.shape[0]:
-            self.emitter.gemm(uops_known, loops, dst, src, (reads, tile.ranges))
+        known = self._uops.get(key)
+        if known is None:
+            known = self._micro_ops(tile, chunk, operand.bank, inputs, weights, width)
+            self._uops[key] = known
+        uops, edges = known
+        for part in parts:
+            first = part.outs[0] - tile.outs[0]
+            cut = edges[first], edges[first + part.outs[1]]
+            if cut[0] < cut[1]:
+                self.emitter.gemm(uops, loops, dst, src, (reads, part.ranges), cut)
+            yield part
 
-    def _micro_ops(self, tile: _Tile, chunk: _Chunk, bank: TileBank, inputs: int, weights: int, width: int) -> Uops:
-        """Output blocks outside, so that all micro-ops of one dst follow each other."""
+    def _micro_ops(
+        self, tile: _Tile, chunk: _Chunk, bank: TileBank, inputs: int, weights: int, width: int
+    ) -> tuple[Uops, list[int]]:
+        """Output blocks outside, so that all micro-ops of one dst follow each other; and where each block begins."""
         pitch = self.tiling.inp_slot // self.tiling.ins
         low = chunk.blocks[0]
         position = (np.arange(chunk.rows[1])[:, None] * width + np.arange(chunk.columns[1])[None, :]).reshape(-1)
-        parts, used = [], 0
+        parts, used, edges = [], 0, [0]
         for co in range(tile.outs[1]):
             start, stop = bank.reads(tile.outs[0] + co, low, low + chunk.blocks[1])
+            edges.append(edges[-1] + max(0, stop - start) * position.shape[0])
             if start >= stop:
                 continue
             src = (inputs + (np.arange(start, stop) - low)[:, None] * pitch + position[None, :]).reshape(-1)
             wgt = np.full(src.shape, weights) if bank.uniform else weights + used + np.arange(src.shape[0])
             used += src.shape[0]
             parts.append(self.emitter.encode_uops(np.full(src.shape, tile.acc + co * tile.pitch), src, wgt))
-        return np.concatenate(parts) if parts else np.zeros(0, np.uint32)
+        return (np.concatenate(parts) if parts else np.zeros(0, np.uint32)), edges
 
     def _inputs(self, tile: _Tile, chunk: _Chunk, source: int) -> int:
         key = (source, tile.rows[0], tile.columns[0], *chunk.blocks, chunk.rows[0], chunk.columns[0])

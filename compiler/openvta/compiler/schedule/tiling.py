@@ -10,6 +10,7 @@ else one. Nothing that does not fit is ever proposed, so a schedule is legal by 
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass, replace
 
 from openvta.compiler.errors import ModelError
@@ -17,20 +18,20 @@ from openvta.spec.arith import PARAMETER_WORDS
 from openvta.spec.config import HardwareConfig
 from openvta.spec.isa import INSN_BYTES
 
-GEMM_OVERHEAD = 6
-"""Cycles a GEMM takes beside its micro-ops."""
-REQUANT_OVERHEAD = 20
+GEMM_OVERHEAD = 2
+"""Cycles charged for a GEMM beside its micro-ops."""
+REQUANT_OVERHEAD = 24
 """Cycles a REQUANT takes beside its vectors."""
-LOAD_OVERHEAD = 30
-"""Cycles a load of the compute unit takes beside its data on an idle bus."""
-BUSY_BURSTS = 2.5
-"""Bursts of the load unit it waits for where the bus is busy."""
-LOAD_INSTRUCTION = 16
-"""Cycles of the load unit for an instruction beside its data."""
-DISPATCH = 2
-"""Cycles charged for every instruction, so that of nearly equal schedules the shorter one wins."""
-LOAD_LATENCY = 12
-"""Cycles from the start of a load to its first data."""
+LOAD_OVERHEAD = 40
+"""Cycles a load of the compute unit takes beside its data, on a bus that others use too."""
+LOAD_INSTRUCTION = 4
+"""Cycles of the bus charged for every LOAD of inp and wgt beside its data."""
+ROW_GAP = 1
+"""Cycles of the bus charged for every row of a LOAD: a burst of its own, seldom aligned to a beat."""
+BUS_SHARE = 1 / 16
+"""Share of the read time charged even where compute hides it: bursts of a slow memory, waits for a place."""
+START_SHARE = 0.5
+"""Share of a layer's first loads and last results that the layers around it do not hide."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +137,7 @@ def _search(p: Problem, config: HardwareConfig, kernel: tuple[int, int]) -> Tili
     best: Tiling | None = None
     parameters_all = PARAMETER_WORDS * p.parameter_sets
     resident = parameters_all * 4 <= config.acc_depth or parameters_all <= PARAMETER_WORDS
-    floor = _work(p) + p.height * p.width * p.outs * config.requant_cycles
+    floor = max(_work(p), p.height * p.width * p.outs * config.requant_cycles)
     kernel_chunks = _ceil(p.kernel[0], kernel[0]) * _ceil(p.kernel[1], kernel[1])
     for outs in even_parts(p.outs):
         parameters = parameters_all if resident else PARAMETER_WORDS * (outs if p.spread_parameters else 1)
@@ -152,7 +153,7 @@ def _search(p: Problem, config: HardwareConfig, kernel: tuple[int, int]) -> Tili
             for ins in even_parts(blocks, config.inp_depth // window):
                 weights = _weights(p, kernel, outs, ins)
                 gemms = _ceil(blocks, ins) * kernel_chunks * p.operands
-                least = floor + tiles * (REQUANT_OVERHEAD + gemms * GEMM_OVERHEAD)
+                least = floor + tiles * gemms * GEMM_OVERHEAD
                 hopeless = best is not None and least >= best.cycles
                 if weights > config.wgt_depth or hopeless:
                     continue
@@ -219,51 +220,67 @@ def _work(p: Problem) -> int:
 def _cost(
     p: Problem, config: HardwareConfig, t: Tiling, slots: tuple[int, int, bool], whole: tuple[bool, bool], chunks: int
 ) -> int:
-    """Predicted cycles: the busiest of compute and the two directions of the bus, plus what cannot overlap.
+    """Predicted cycles: the busiest of the array, the requantizer and the two directions of the bus, plus what cannot
+    overlap.
 
     ``slots`` are inp slots, wgt slots and whether channels are the outer loop; ``whole`` whether all inputs and all
     weights stay in their scratchpads.
     """
     inp_slots, wgt_slots, outer_channels = slots
     inp_all, wgt_all = whole
-    row_tiles, column_tiles, groups = _ceil(p.height, t.rows), _ceil(p.width, t.columns), _ceil(p.outs, t.outs)
-    spatial = row_tiles * column_tiles
+    groups = _ceil(p.outs, t.outs)
+    spatial = _ceil(p.height, t.rows) * _ceil(p.width, t.columns)
     tiles = spatial * groups
     bus = config.axi_data_bytes
-    work = _work(p)
     vectors = p.height * p.width * p.outs
     steps = tiles * chunks * p.operands
     chunk_uops = t.outs * (min(t.ins, p.band) if p.banded else t.ins) * t.kernel[0] * t.kernel[1]
-    pieces = _ceil(chunk_uops, config.uop_depth)
-    variants = min(steps, inp_slots * wgt_slots * t.acc_slots)
+    gemms = steps * _ceil(chunk_uops, config.uop_depth)
+    # Loads of the compute unit stop it: micro-ops once if they fit, parameters once or for every group or tile.
+    variants = min(steps, _lockstep(inp_slots, wgt_slots, t.acc_slots))
     at_once = variants * chunk_uops <= config.uop_depth
-    uop_words = variants * chunk_uops if at_once else steps * chunk_uops
-    separate = steps * pieces * (LOAD_OVERHEAD + int(BUSY_BURSTS * config.axi_burst_beats))
-    uop_cycles = (LOAD_OVERHEAD if at_once else separate) + uop_words * config.uop_bytes // bus
-    inp_again = 1 if inp_all or p.banded or (not outer_channels and chunks == 1) else groups
-    inp_load = t.inp_slot * config.inp_bytes // bus
-    inp_chunks = spatial * chunks * p.sources * (inp_again if not p.banded else groups)
+    uop_loads, uop_words = (1, variants * chunk_uops) if at_once else (gemms, steps * chunk_uops)
+    parameter_loads = 1 if t.resident_parameters else (groups if outer_channels else tiles)
+    stops = (uop_loads + parameter_loads) * LOAD_OVERHEAD
+    stops += (uop_words * config.uop_bytes + parameter_loads * t.parameters * config.acc_bytes) // bus
+    # Reads of the load unit.
+    inp_again = 1 if inp_all or (not outer_channels and chunks == 1) else groups
+    inp_chunks = spatial * chunks * p.sources * (groups if p.banded else inp_again)
     wgt_again = 1 if wgt_all or (outer_channels and chunks * p.operands == 1) else spatial
-    wgt_load = t.wgt_slot * config.wgt_bytes // bus
     wgt_chunks = p.operands if p.shared_weights else groups * chunks * p.operands * wgt_again
-    parameter_cycles = (1 if t.resident_parameters else (groups if outer_channels else tiles)) * (
-        LOAD_OVERHEAD + t.parameters * config.acc_bytes // bus
-    )
-    compute = work + vectors * config.requant_cycles + steps * pieces * GEMM_OVERHEAD + tiles * REQUANT_OVERHEAD
-    store_tile = t.acc_slot * config.out_bytes // bus
-    load_instructions = inp_chunks * t.ins + wgt_chunks
-    instructions = load_instructions + steps * pieces * (1 if at_once else 2) + tiles * (1 + t.outs)
-    loads = inp_chunks * inp_load + wgt_chunks * wgt_load + load_instructions * LOAD_INSTRUCTION
-    loads += instructions * INSN_BYTES // bus
-    compute += uop_cycles + parameter_cycles + instructions * DISPATCH
-    overlapped = (inp_all or inp_slots >= 2 * p.sources) and (wgt_all or wgt_slots >= 2 * p.operands)
-    total = max(compute, loads) if overlapped else compute + loads
-    if t.acc_slots < 2:
-        total += store_tile * (tiles - 1)
-    if not overlapped:
-        total += steps * LOAD_LATENCY * 2
-    startup = LOAD_LATENCY + inp_load + wgt_load
-    return max(total, vectors * config.out_bytes // bus) + startup + store_tile
+    inp_load = t.inp_slot * config.inp_bytes // bus + t.ins * (_height(p, t) * ROW_GAP + LOAD_INSTRUCTION)
+    wgt_load = t.wgt_slot * config.wgt_bytes // bus + LOAD_INSTRUCTION
+    reads = inp_chunks * inp_load + wgt_chunks * wgt_load
+    reads += (inp_chunks * t.ins + wgt_chunks + gemms + tiles * (1 + t.outs)) * INSN_BYTES // bus
+    # Results: a second slot hides requantization behind the next tile, else the last chunk is cut by output block.
+    tile_vectors = t.acc_slot
+    store = _ceil(t.acc_slot * config.out_bytes, bus)
+    if t.acc_slots > 1:
+        exposed = 0
+    else:
+        part = tile_vectors // t.outs if chunks * p.operands > 1 else tile_vectors
+        exposed = tiles * (REQUANT_OVERHEAD + part * config.requant_cycles + store * part // tile_vectors)
+    compute = max(_work(p) + gemms * GEMM_OVERHEAD, vectors * config.requant_cycles + tiles * REQUANT_OVERHEAD)
+    compute += exposed
+    ahead_inp, ahead_wgt = inp_all or inp_slots >= 2 * p.sources, wgt_all or wgt_slots >= 2 * p.operands
+    alone = (0 if ahead_inp else inp_chunks * inp_load) + (0 if ahead_wgt else wgt_chunks * wgt_load)
+    total = max(compute + alone, reads + uop_words * config.uop_bytes // bus, vectors * config.out_bytes // bus)
+    # What the neighbours hide in part: the first loads (weights wholly, where they fit beside as many of the layer
+    # before), the last results.
+    beside = t.wgt_slot * (wgt_slots + 1) <= config.wgt_depth
+    start = inp_load + (0 if beside else wgt_load)
+    finish = tile_vectors // t.outs * config.requant_cycles + store // t.outs
+    return total + stops + int(BUS_SHARE * reads + START_SHARE * (start + finish))
+
+
+def _lockstep(*slots: int) -> int:
+    """How many combinations of slots occur when all take turns together."""
+    return math.lcm(*slots) if max(slots) <= 8 else math.prod(slots)
+
+
+def _height(p: Problem, t: Tiling) -> int:
+    """Rows of an input window."""
+    return t.rows if p.row_skip else (t.rows - 1) * p.strides[0] + t.kernel[0]
 
 
 def check_pieces(size: int, part: int) -> list[tuple[int, int]]:

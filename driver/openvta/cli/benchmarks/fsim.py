@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from openvta.cli.benchmarks import BenchmarkError
+from openvta.cli.benchmarks import BenchmarkError, Figures
 from openvta.cli.demo import MODELS, load_digits
 from openvta.compiler import compile as compile_model
 from openvta.compiler.importers import import_onnx
@@ -20,8 +20,8 @@ IMAGES = 200
 REPEATS = 5
 
 
-def run(config_name: str, memory: str, say: Callable[[str], None]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """(rows, summary); the median of some repeats, host steps and packing included. ``memory`` is not used.
+def run(config_name: str, memory: str, say: Callable[[str], None]) -> Figures:
+    """Figures; the median of some repeats, host steps and packing included. ``memory`` is not used.
 
     Raises:
         BenchmarkError: logits that differ from the reference.
@@ -57,4 +57,4 @@ def run(config_name: str, memory: str, say: Callable[[str], None]) -> tuple[list
                 "ns_per_mac": round(median * 1e9 / (macs * IMAGES), 4),
             }
         )
-    return rows, {"ns_per_mac": max(row["ns_per_mac"] for row in rows)}
+    return Figures(rows, {"ns_per_mac": max(row["ns_per_mac"] for row in rows)})

@@ -11,7 +11,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from openvta.cli.benchmarks import BenchmarkError
+from openvta.cli.benchmarks import BenchmarkError, Figures
 from openvta.compiler import compile as compile_model
 from openvta.compiler.importers import import_onnx
 from openvta.compiler.reference import Reference
@@ -78,8 +78,8 @@ def model_of(shape: Shape, seed: int) -> onnx.ModelProto:
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
-def run(config_name: str, memory: str, say: Callable[[str], None]) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """(rows, summary) of the layer on ``config_name`` with a memory model.
+def run(config_name: str, memory: str, say: Callable[[str], None]) -> Figures:
+    """Figures of the layer on ``config_name`` with a memory model.
 
     Raises:
         BenchmarkError: outputs that differ from the reference, or data that would flatter the figure.
@@ -114,7 +114,7 @@ def run(config_name: str, memory: str, say: Callable[[str], None]) -> tuple[list
         "utilization": round(utilization, 4),
         "counters": dict(result.counters),
     }
-    return [row], {"utilization": round(utilization, 4), "cycles": cycles}
+    return Figures([row], {"utilization": round(utilization, 4), "cycles": cycles})
 
 
 def _check_data(outputs: np.ndarray[Any, Any]) -> None:

@@ -29,6 +29,8 @@ def _library() -> Any:
     library.fast_results.restype = u64
     library.fast_retired.argtypes = [ctypes.c_void_p]
     library.fast_retired_count.restype = u64
+    library.fast_gemm_ends.argtypes = [ctypes.c_void_p]
+    library.fast_gemm_count.restype = u64
     library.fast_cycle.restype = u64
     library.fast_stuck.restype = ctypes.c_int64
     return library
@@ -53,8 +55,12 @@ def _answer(library: Any, count: int) -> dict[str, Any]:
     pairs = (ctypes.c_uint64 * max(2, 2 * events))()
     library.fast_retired(ctypes.addressof(pairs))
     retired = [[pairs[2 * n], pairs[2 * n + 1] >> 32, pairs[2 * n + 1] & 0xFFFFFFFF] for n in range(events)]
+    gemms = int(library.fast_gemm_count())
+    ends = (ctypes.c_uint64 * max(1, gemms))()
+    library.fast_gemm_ends(ends)
     cycle, stuck = int(library.fast_cycle()), int(library.fast_stuck())
-    return {"results": list(values[:got]), "retired": retired, "cycle": cycle, "stuck": stuck}
+    found = {"results": list(values[:got]), "retired": retired, "gemm_ends": list(ends[:gemms])}
+    return {**found, "cycle": cycle, "stuck": stuck}
 
 
 @cocotb.test()

@@ -92,11 +92,15 @@ class BusFault:
 
 @dataclass(frozen=True)
 class Answer:
-    """What a request gave: one value a READ or WAIT, retire events (cycle, unit, index), the cycle it ended."""
+    """What a request gave: one value a READ or WAIT, retire events (cycle, unit, index), the cycle it ended.
+
+    ``gemm_ends``: for each GEMM that has micro-ops, in order, the cycle its last one entered the array.
+    """
 
     results: tuple[int, ...]
     retired: tuple[tuple[int, int, int], ...]
     cycle: int
+    gemm_ends: tuple[int, ...] = ()
 
 
 class FastSession:
@@ -181,7 +185,7 @@ class FastSession:
             op = ops[answer["stuck"]]
             raise SimulationFailed(f"the registers did not answer: {op.kind.name} of register {op.address:#05x}")
         retired = tuple((cycle, unit, index) for cycle, unit, index in answer["retired"])
-        return Answer(tuple(answer["results"]), retired, answer["cycle"])
+        return Answer(tuple(answer["results"]), retired, answer["cycle"], tuple(answer["gemm_ends"]))
 
     def close(self) -> None:
         """Stop the simulator and remove its files."""

@@ -32,7 +32,7 @@ class CosimTransport:
         progress: told about long steps.
     """
 
-    capabilities = frozenset({"cycles", "counters", "retire_events", "bus_faults"})
+    capabilities = frozenset({"cycles", "counters", "retire_events", "gemm_ends", "bus_faults"})
 
     def __init__(
         self,
@@ -62,6 +62,7 @@ class CosimTransport:
         self._next = MEMORY_BASE
         self._end = MEMORY_BASE + memory_bytes
         self._retired: list[tuple[int, int, int]] = []
+        self._gemm_ends: list[int] = []
         self._queued: list[Op] = []
 
     def read_register(self, offset: int) -> int:
@@ -121,6 +122,11 @@ class CosimTransport:
         events, self._retired = self._retired, []
         return events
 
+    def gemm_ends(self) -> list[int]:
+        """Cycles of the last micro-op of each GEMM that has any, in order, since the last call."""
+        ends, self._gemm_ends = self._gemm_ends, []
+        return ends
+
     def set_memory(self, model: MemoryModel, faults: tuple[BusFault, ...] = ()) -> None:
         """Change memory timing and injected bus faults."""
         self._session.set_memory_model(model, faults)
@@ -137,6 +143,7 @@ class CosimTransport:
         queued, self._queued = self._queued, []
         answer = self._session.request([*queued, *ops], seconds=seconds)
         self._retired.extend(answer.retired)
+        self._gemm_ends.extend(answer.gemm_ends)
         return list(answer.results)
 
     def _range(self, address: int, nbytes: int) -> int:

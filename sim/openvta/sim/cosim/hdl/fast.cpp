@@ -76,6 +76,7 @@ uint32_t wbeat = 0, wcode = 0;
 std::deque<Op> ops;
 std::vector<uint32_t> results;
 std::vector<Retired> retired;
+std::vector<uint64_t> gemmEnds;            // cycle of the last micro-op of each GEMM
 bool hostAw = false, hostW = false, hostB = false, hostAr = false, hostR = false, inReset = true;
 bool active = false, announced = true;
 uint64_t opStart = 0, resetLeft = 16;
@@ -169,6 +170,8 @@ void fast_retire(svBit load, svBit compute, svBit store, int loadIndex, int comp
     if (compute) retired.push_back({cycle, 2, static_cast<uint32_t>(computeIndex)});
     if (store) retired.push_back({cycle, 3, static_cast<uint32_t>(storeIndex)});
 }
+
+void fast_gemm_last() { gemmEnds.push_back(cycle); }
 
 // One operation at a time; called last of the four, it advances the cycle. Returns 1 when the queue has run empty.
 svBit fast_host(svBit awr, svBit wr, svBit bv, svBit arr, svBit rv, int rdata, svBit* out_aresetn, svBit* awvalid,
@@ -295,6 +298,13 @@ void fast_retired(uint64_t* into) {
         *into++ = uint64_t(r.unit) << 32 | r.index;
     }
     retired.clear();
+}
+
+uint64_t fast_gemm_count() { return gemmEnds.size(); }
+
+void fast_gemm_ends(uint64_t* into) {
+    for (uint64_t end : gemmEnds) *into++ = end;
+    gemmEnds.clear();
 }
 
 uint64_t fast_cycle() { return cycle; }

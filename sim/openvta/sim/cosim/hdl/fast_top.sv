@@ -30,7 +30,7 @@ module fast_top;
   bit [`DATA_BITS-1:0] m_rdata;
 
   wire interrupt;
-  wire trace_load_valid, trace_compute_valid, trace_store_valid;
+  wire trace_load_valid, trace_compute_valid, trace_store_valid, trace_gemm_last;
   wire [31:0] trace_load_index, trace_compute_index, trace_store_index;
 
   VtaTop dut (
@@ -52,7 +52,8 @@ module fast_top;
     .m_axi_rvalid(m_rvalid), .m_axi_rready(m_rready),
     .trace_load_valid(trace_load_valid), .trace_load_index(trace_load_index),
     .trace_compute_valid(trace_compute_valid), .trace_compute_index(trace_compute_index),
-    .trace_store_valid(trace_store_valid), .trace_store_index(trace_store_index)
+    .trace_store_valid(trace_store_valid), .trace_store_index(trace_store_index),
+    .trace_gemm_last(trace_gemm_last)
   );
 
   import "DPI-C" function bit fast_host(
@@ -70,6 +71,7 @@ module fast_top;
   import "DPI-C" function void fast_retire(
     input bit load_valid, input bit compute_valid, input bit store_valid,
     input int load_index, input int compute_index, input int store_index);
+  import "DPI-C" function void fast_gemm_last();
 
   bit n_aresetn, n_awvalid, n_wvalid, n_bready, n_arvalid, n_rready;
   int n_awaddr, n_wdata, n_araddr;
@@ -81,6 +83,7 @@ module fast_top;
     if (trace_load_valid | trace_compute_valid | trace_store_valid)
       fast_retire(trace_load_valid, trace_compute_valid, trace_store_valid,
                   trace_load_index, trace_compute_index, trace_store_index);
+    if (trace_gemm_last) fast_gemm_last();
     fast_read(m_arvalid, m_rready, 32'(m_arid), m_araddr, 32'(m_arlen),
               n_m_arready, n_m_rvalid, n_m_rlast, n_rid, n_rresp, n_rdata);
     fast_write(m_awvalid, m_wvalid, m_wlast, m_bready, 32'(m_awid), m_awaddr, 32'(m_awlen), m_wdata, 64'(m_wstrb),

@@ -53,6 +53,9 @@ class ComputeUnitIO(p: VtaParams) extends Bundle {
 
   /** Pulses for the counters, one a cycle: micro-ops taken, elements requantized, elements written to acc (loads not counted). */
   val gemmUop       = Output(Bool())
+
+  /** Pulse: the last micro-op of a GEMM is taken (for traces; the n-th pulse is the n-th GEMM that has micro-ops). */
+  val gemmLast      = Output(Bool())
   val aluUop        = Output(Bool())
   val requantVector = Output(Bool())
   val accWrite      = Output(Bool())
@@ -248,6 +251,7 @@ class ComputeUnit(p: VtaParams) extends Module {
   io.aluBusy       := uopsActive && startedIsAlu
   io.requantBusy   := !none && startedKind === ComputeKind.requant
   io.gemmUop       := gemm.io.operation.fire
+  io.gemmLast      := gemm.io.operation.fire && gemm.io.operation.bits.last
   io.aluUop        := alu.io.operation.fire
   io.requantVector := requant.map(_.io.outWrite.valid).getOrElse(false.B)
   io.accWrite      := accResult.valid

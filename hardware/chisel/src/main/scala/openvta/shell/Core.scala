@@ -200,4 +200,5 @@ class Core(p: VtaParams) extends Module {
   io.trace.load         := load.io.retire
   io.trace.compute      := compute.io.retire
   io.trace.store        := store.io.retire
+  io.trace.gemmLast     := compute.io.gemmLast
 }

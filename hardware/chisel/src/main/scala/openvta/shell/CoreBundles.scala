@@ -46,9 +46,10 @@ class CoreStatus(p: VtaParams) extends Bundle {
   val counters    = Vec(p.counters.length, UInt(32.W))
 }
 
-/** Retired instructions, for traces. */
+/** Retired instructions, and the last micro-op of each GEMM, for traces. */
 class RetireTrace(p: VtaParams) extends Bundle {
-  val load    = new Retire(p)
-  val compute = new Retire(p)
-  val store   = new Retire(p)
+  val load     = new Retire(p)
+  val compute  = new Retire(p)
+  val store    = new Retire(p)
+  val gemmLast = Bool()
 }

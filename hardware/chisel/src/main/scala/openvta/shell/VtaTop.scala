@@ -94,4 +94,5 @@ class VtaTop(p: VtaParams) extends RawModule {
   trace("load", shell.io.trace.load)
   trace("compute", shell.io.trace.compute)
   trace("store", shell.io.trace.store)
+  bit("trace_gemm_last", shell.io.trace.gemmLast)
 }
