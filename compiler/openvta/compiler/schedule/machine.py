@@ -8,6 +8,7 @@ unit wait for what is before them. All reads share one data channel of the bus, 
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,7 +50,7 @@ class Prediction:
     def layers(self) -> tuple[int, ...]:
         """Cycles of each layer: the first counts from launch, the last to the end."""
         edges = (0, *self.ends[:-1], self.cycles)
-        return tuple(b - a for a, b in zip(edges[:-1], edges[1:], strict=True))
+        return tuple(b - a for a, b in itertools.pairwise(edges))
 
 
 class Channel:
