@@ -50,6 +50,9 @@ def read_fault(transport: Transport, program: Program, place: str, image_base: i
         return error
     if cause is Cause.WATCHDOG:
         text = _waiting(unit, queues, bool(fields["finish"]))
+        fills = getattr(transport, "queue_fills", None)
+        if fills is not None:
+            text = f"{text}; queues: {fills()}"
     else:
         text = CAUSE_DOC[cause] if cause is not None else "this version does not know the cause"
     detail = getattr(transport, "fault_text", None)

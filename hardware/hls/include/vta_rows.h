@@ -19,8 +19,9 @@ inline int32_t fill_value(const LoadFields& f) {
     return LANE_BITS < 8 ? static_cast<int32_t>(sign_extend(raw, LANE_BITS)) : static_cast<int32_t>(value);
 }
 
-// One element from memory: COUNT lanes of WIDTH bits.
-template <unsigned WIDTH, unsigned COUNT, unsigned WORD_BITS, class LANE>
+// One element from memory: COUNT lanes of WIDTH bits, in rows of ROW lanes; the scratchpad holds them column by column, which is
+// only a matter of wires (ROW = COUNT keeps their order).
+template <unsigned WIDTH, unsigned COUNT, unsigned ROW, unsigned WORD_BITS, class LANE>
 inline void read_element(const memory_word<WORD_BITS>* memory, uint64_t at, bool is_unsigned, LANE lanes[COUNT]) {
     constexpr uint32_t per_word = WORD_BITS / WIDTH;
     constexpr uint32_t words = COUNT / per_word;
@@ -32,14 +33,15 @@ inline void read_element(const memory_word<WORD_BITS>* memory, uint64_t at, bool
             const uint32_t bits = get_lane<WIDTH>(word, k);
             const int32_t value =
                 is_unsigned ? static_cast<int32_t>(bits) : static_cast<int32_t>(sign_extend(bits, WIDTH));
-            lanes[n * per_word + k] = static_cast<LANE>(value);
+            const uint32_t lane = n * per_word + k;
+            lanes[lane % ROW * (COUNT / ROW) + lane / ROW] = static_cast<LANE>(value);
         }
     }
 }
 
 // Load a rectangle; false (and the fault in `report`) where an index or an address is out of range.
 // WIDTH: bits of a lane in memory; LANE_BITS: bits of a lane in the scratchpad.
-template <unsigned WIDTH, unsigned LANE_BITS, unsigned COUNT, unsigned DEPTH, unsigned WORD_BITS, class LANE>
+template <unsigned WIDTH, unsigned LANE_BITS, unsigned COUNT, unsigned ROW, unsigned DEPTH, unsigned WORD_BITS, class LANE>
 bool load_rows(const LoadFields& f, const Command& command, const memory_word<WORD_BITS>* memory, Window window,
                uint32_t channel, LANE mem[DEPTH][COUNT], token_stream& alive, Report& report) {
     constexpr uint64_t element_bytes = WIDTH * COUNT / 8;
@@ -72,7 +74,7 @@ bool load_rows(const LoadFields& f, const Command& command, const memory_word<WO
 #pragma HLS pipeline II = 1
 #pragma HLS loop_tripcount min = 1 max = 64
             if (row && x >= f.x_pad_0 && x < f.x_pad_0 + f.x_size) {
-                read_element<WIDTH, COUNT, WORD_BITS>(memory, word, is_unsigned, mem[at]);
+                read_element<WIDTH, COUNT, ROW, WORD_BITS>(memory, word, is_unsigned, mem[at]);
                 word += element_words;
             } else {
                 for (uint32_t lane = 0; lane < COUNT; ++lane) {

@@ -13,15 +13,15 @@ bool run_load(const Command& command, const uop_word_t* uop_memory, const acc_wo
     if (f.x_size == 0 || f.y_size == 0) return true;
     if (f.memory_id == static_cast<uint32_t>(MemId::UOP)) {
         report.counter = counter::UOP_LOAD_BYTES;
-        return load_rows<32, 32, 1, UOP_DEPTH, UOP_WORD_BITS>(f, command, uop_memory, window, channel::UOP, uop_mem, alive,
+        return load_rows<32, 32, 1, 1, UOP_DEPTH, UOP_WORD_BITS>(f, command, uop_memory, window, channel::UOP, uop_mem, alive,
                                                               report);
     }
     report.counter = counter::ACC_LOAD_BYTES;
     if (f.memory_id == static_cast<uint32_t>(MemId::ACC)) {
-        return load_rows<ACC_BITS, ACC_BITS, LANES, ACC_DEPTH, ACC_WORD_BITS>(f, command, acc_memory, window, channel::ACC,
+        return load_rows<ACC_BITS, ACC_BITS, LANES, LANES, ACC_DEPTH, ACC_WORD_BITS>(f, command, acc_memory, window, channel::ACC,
                                                                               acc_mem, alive, report);
     }
-    return load_rows<8, ACC_BITS, LANES, ACC_DEPTH, ACC_WORD_BITS>(f, command, acc_memory, window, channel::ACC, acc_mem,
+    return load_rows<8, ACC_BITS, LANES, LANES, ACC_DEPTH, ACC_WORD_BITS>(f, command, acc_memory, window, channel::ACC, acc_mem,
                                                                    alive, report);
 }
 

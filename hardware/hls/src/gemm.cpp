@@ -7,19 +7,21 @@ namespace openvta {
 
 namespace {
 
-// Sums of products of one element: BATCH rows of inp times BLOCK rows of wgt.
+// Sums of products of one element: BATCH rows of inp times the wgt tile, whose lanes lie input by input.
 void dot_products(const inp_t inp[LANES], const wgt_t wgt[WGT_LANES], dot_t sums[LANES]) {
 #pragma HLS inline
+    for (uint32_t lane = 0; lane < LANES; ++lane) {
+#pragma HLS unroll
+        sums[lane] = 0;
+    }
     for (uint32_t b = 0; b < BATCH; ++b) {
 #pragma HLS unroll
-        for (uint32_t o = 0; o < BLOCK; ++o) {
+        for (uint32_t k = 0; k < BLOCK; ++k) {
 #pragma HLS unroll
-            dot_t sum = 0;
-            for (uint32_t k = 0; k < BLOCK; ++k) {
+            for (uint32_t o = 0; o < BLOCK; ++o) {
 #pragma HLS unroll
-                sum += inp[b * BLOCK + k] * wgt[o * BLOCK + k];
+                sums[b * BLOCK + o] += inp[b * BLOCK + k] * wgt[k * BLOCK + o];
             }
-            sums[b * BLOCK + o] = sum;
         }
     }
 }

@@ -12,11 +12,11 @@ bool run_load(const Command& command, const inp_word_t* inp_memory, const wgt_wo
     if (f.x_size == 0 || f.y_size == 0) return true;
     if (f.memory_id == static_cast<uint32_t>(MemId::INP)) {
         report.counter = counter::INP_LOAD_BYTES;
-        return load_rows<INP_BITS, INP_BITS, LANES, INP_DEPTH, INP_WORD_BITS>(f, command, inp_memory, window,
+        return load_rows<INP_BITS, INP_BITS, LANES, LANES, INP_DEPTH, INP_WORD_BITS>(f, command, inp_memory, window,
                                                                              channel::INP, inp_mem, alive, report);
     }
     report.counter = counter::WGT_LOAD_BYTES;
-    return load_rows<WGT_BITS, WGT_BITS, WGT_LANES, WGT_DEPTH, WGT_WORD_BITS>(f, command, wgt_memory, window,
+    return load_rows<WGT_BITS, WGT_BITS, WGT_LANES, BLOCK, WGT_DEPTH, WGT_WORD_BITS>(f, command, wgt_memory, window,
                                                                               channel::WGT, wgt_mem, alive, report);
 }
 
