@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +13,7 @@ from openvta.sim.diff import diff_traces, format_divergences
 from openvta.sim.fsim.tracer import Tracer
 from openvta.sim.trace import Cells, Trace, TraceError, TraceEvent, hash_cells, read_trace, write_trace
 from openvta.spec import MemId, Opcode, Program, Unit, load_config
+from openvta.spec.cellhash import STEP, mix, word_hash
 from stream_tools import FINISH, bench, gemm, load, store, stream
 
 TINY = load_config("tiny")
@@ -35,15 +35,22 @@ def trace(seed: int = 1, order: int | None = None) -> Trace:
     return Trace("fsim", TINY, Program.from_bytes(TINY, PROGRAM).words, tuple(tracer.events))
 
 
-def test_hash_is_sha256_over_sorted_cells() -> None:
+def test_hash_is_the_sum_over_words_whatever_the_order() -> None:
     cells = [
         Cells(4, np.array([7, 2]), np.array([[1, 2], [3, 4]], np.uint8)),
-        Cells(3, np.array([9]), np.array([[5]], np.uint8)),
+        Cells(3, np.array([9]), np.array([[5, 0, 0, 0, 6]], np.uint8)),
     ]
-    text = bytes([3, 9, *[0] * 7, 1, 0, 0, 0, 5, 4, 2, *[0] * 7, 2, 0, 0, 0, 3, 4, 4, 7, *[0] * 7, 2, 0, 0, 0, 1, 2])
-    assert hash_cells(cells) == hashlib.sha256(text).hexdigest()[:16]
+    words = [(4, 7, 0, 0x201), (4, 2, 0, 0x403), (3, 9, 0, 5), (3, 9, 1, 6)]
+    expected = sum(word_hash(*word) for word in words) % 2**64
+    assert hash_cells(cells) == f"{expected:016x}"
     assert hash_cells(reversed(cells)) == hash_cells(cells)
-    assert hash_cells([]) == hashlib.sha256().hexdigest()[:16]
+    assert hash_cells([]) == "0" * 16
+    again = [Cells(4, np.array([7, 2, 7]), np.array([[9, 9], [3, 4], [1, 2]], np.uint8)), cells[1]]
+    assert hash_cells(again) == hash_cells(cells)
+
+
+def test_hash_of_a_cell_with_nothing_in_it_is_not_nothing() -> None:
+    assert mix(0) == 0 and word_hash(0, 0, 0, 0) == mix(mix(STEP)) != 0
 
 
 def test_events_do_not_depend_on_the_interleaving() -> None:

@@ -7,7 +7,6 @@ wrote, whatever the order or number of writes.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -18,10 +17,9 @@ import numpy.typing as npt
 
 from openvta.sim.errors import SimError
 from openvta.spec import HardwareConfig, Opcode, Unit, hash_text
+from openvta.spec.cellhash import HASH_NAME, cells_hash
 
-HASH_NAME = "cells-sha256-64"
-"""Name of the event hash, in the head of every trace."""
-TRACE_VERSION = 1
+TRACE_VERSION = 2
 
 
 class TraceError(SimError):
@@ -30,10 +28,10 @@ class TraceError(SimError):
 
 @dataclass(frozen=True)
 class Cells:
-    """Cells of one memory (a memory id, or 15 for device memory).
+    """Cells of one memory (a memory id, or 15 for device memory, whose cells are bytes).
 
     ``addresses``: integers ``[n]``, element indices of a scratchpad or byte addresses; ``values``: what they hold at
-    the end, uint8 ``[n, bytes]`` as it lies in device memory.
+    the end, uint8 ``[n, bytes]`` as it lies in device memory, always as many bytes in one memory.
     """
 
     memory: int
@@ -42,23 +40,23 @@ class Cells:
 
 
 def hash_cells(groups: Iterable[Cells]) -> str:
-    """The event hash: 16 hex digits of SHA-256 over the cells sorted by (memory, address).
+    """The event hash (:mod:`openvta.spec.cellhash`) as 16 hex digits.
 
-    A cell enters as memory (1 byte), address (8 bytes), number of value bytes (4 bytes), all little endian, and the
-    value. A cell given twice counts once, with the value given last. No cells hash like the empty string.
+    A cell given twice counts once, with the value given last.
     """
-    cells: dict[tuple[int, int], bytes] = {}
+    by_memory: dict[int, list[Cells]] = {}
     for group in groups:
-        for address, value in zip(group.addresses.tolist(), group.values, strict=True):
-            cells[group.memory, address] = value.tobytes()
-    digest = hashlib.sha256()
-    for memory, address in sorted(cells):
-        value = cells[memory, address]
-        digest.update(memory.to_bytes(1, "little"))
-        digest.update((address & (1 << 64) - 1).to_bytes(8, "little"))
-        digest.update(len(value).to_bytes(4, "little"))
-        digest.update(value)
-    return digest.hexdigest()[:16]
+        by_memory.setdefault(group.memory, []).append(group)
+    total = 0
+    for memory, parts in by_memory.items():
+        addresses = np.concatenate([part.addresses.astype(np.uint64) for part in parts])
+        values = np.concatenate([part.values for part in parts])
+        _, latest = np.unique(addresses[::-1], return_index=True)
+        if len(latest) != len(addresses):
+            latest = len(addresses) - 1 - latest
+            addresses, values = addresses[latest], values[latest]
+        total += cells_hash(memory, addresses, values)
+    return f"{total & (1 << 64) - 1:016x}"
 
 
 @dataclass(frozen=True)

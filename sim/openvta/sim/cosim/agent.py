@@ -22,7 +22,7 @@ def _library() -> Any:
     library = ctypes.CDLL(None)
     u32, u64 = ctypes.c_uint32, ctypes.c_uint64
     library.fast_memory.argtypes = [ctypes.c_void_p, u64, u64]
-    library.fast_settings.argtypes = [u64, u64, u32, u32]
+    library.fast_settings.argtypes = [u64, u64, u32, u32, u64, u32, u32, u32, u64]
     library.fast_fault.argtypes = [u64, u64, u32, u32]
     library.fast_push.argtypes = [u32, u32, u32, u32, u64]
     library.fast_results.argtypes = [ctypes.c_void_p, u64]
@@ -33,6 +33,8 @@ def _library() -> Any:
     library.fast_gemm_count.restype = u64
     library.fast_cycle.restype = u64
     library.fast_stuck.restype = ctypes.c_int64
+    library.fast_violations.restype = u64
+    library.fast_violation.restype = ctypes.c_char_p
     return library
 
 
@@ -52,15 +54,19 @@ def _answer(library: Any, count: int) -> dict[str, Any]:
     values = (ctypes.c_uint32 * max(1, count))()
     got = library.fast_results(ctypes.addressof(values), count)
     events = int(library.fast_retired_count())
-    pairs = (ctypes.c_uint64 * max(2, 2 * events))()
-    library.fast_retired(ctypes.addressof(pairs))
-    retired = [[pairs[2 * n], pairs[2 * n + 1] >> 32, pairs[2 * n + 1] & 0xFFFFFFFF] for n in range(events)]
+    flat = (ctypes.c_uint64 * max(3, 3 * events))()
+    library.fast_retired(ctypes.addressof(flat))
+    values_of = list(flat[: 3 * events])
+    retired = [[at, who >> 32, who & 0xFFFFFFFF] for at, who in zip(values_of[::3], values_of[2::3], strict=True)]
     gemms = int(library.fast_gemm_count())
     ends = (ctypes.c_uint64 * max(1, gemms))()
     library.fast_gemm_ends(ends)
     cycle, stuck = int(library.fast_cycle()), int(library.fast_stuck())
-    found = {"results": list(values[:got]), "retired": retired, "gemm_ends": list(ends[:gemms])}
-    return {**found, "cycle": cycle, "stuck": stuck}
+    return {
+        "results": list(values[:got]), "retired": retired, "hashes": values_of[1::3], "gemm_ends": list(ends[:gemms]),
+        "cycle": cycle, "stuck": stuck,
+        "violations": int(library.fast_violations()), "violation": library.fast_violation().decode(),
+    }  # fmt: skip
 
 
 @cocotb.test()

@@ -20,6 +20,7 @@ from openvta.sim.cosim import cache, toolchain
 from openvta.sim.cosim.cache import Progress
 from openvta.sim.cosim.errors import BuildFailed
 from openvta.sim.cosim.scala import compile_scala
+from openvta.spec import cellhash
 from openvta.spec.config import HardwareConfig
 from openvta.spec.resolve import canonical_json, resolve
 
@@ -33,13 +34,17 @@ CXX_CHECKED = "-O1 -std=c++20 -fcoroutines"
 
 @dataclass(frozen=True)
 class ElaboratedDesign:
-    """SystemVerilog of one configuration and top: ``files`` in compile order inside ``folder``."""
+    """SystemVerilog of one configuration and top: ``files`` in compile order inside ``folder``.
+
+    ``extras``: what only simulation has, of "trace" (writes by instruction) and "stalls" (random stalls inside).
+    """
 
     config: HardwareConfig
     top: str
     folder: Path
     key: str
     files: tuple[Path, ...]
+    extras: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -82,16 +87,37 @@ class BuiltModel:
     build_seconds: float
 
 
-def fast_harness(config: HardwareConfig, *, waves: bool = False, checked: bool = False) -> Harness:
-    """Clock, host and memory compiled; Python acts at start and end only."""
-    defines = (("DATA_BITS", str(config.axi_data_bits)), ("ID_BITS", str(config.axi_id_bits)))
+def fast_harness(
+    config: HardwareConfig,
+    *,
+    waves: bool = False,
+    checked: bool = False,
+    coverage: bool = False,
+    extras: tuple[str, ...] = (),
+) -> Harness:
+    """Clock, host and memory compiled; Python acts at start and end only. ``extras`` are those of the design."""
+    defines = (
+        ("DATA_BITS", str(config.axi_data_bits)),
+        ("ID_BITS", str(config.axi_id_bits)),
+        ("BURST_BEATS", str(config.axi_burst_beats)),
+        ("HASH_STEP", f"{cellhash.STEP}ull"),
+        ("HASH_FACTOR_1", f"{cellhash.FACTOR_1}ull"),
+        ("HASH_FACTOR_2", f"{cellhash.FACTOR_2}ull"),
+        *((f"HASH_SHIFT_{number}", str(shift)) for number, shift in enumerate(cellhash.SHIFTS, 1)),
+        ("HASH_MEMORY_SHIFT", str(cellhash.MEMORY_SHIFT)),
+        ("HASH_WORD_SHIFT", str(cellhash.WORD_SHIFT)),
+        ("HASH_DEVICE_MEMORY", str(cellhash.DEVICE_MEMORY)),
+        *([("TRACE", "1")] if "trace" in extras else []),
+    )
+    taps = (HDL / "trace_taps.sv",) if extras else ()
     return Harness(
         toplevel="fast_top",
-        sources=(HDL / "fast_top.sv", HDL / "fast.cpp"),
+        sources=(HDL / "fast_top.sv", *taps, HDL / "fast.cpp"),
         control=(HDL / "fast.vlt",),
         defines=defines,
         waves=waves,
         checked=checked,
+        coverage=coverage,
         flags=("-LDFLAGS", "-rdynamic"),
     )
 
@@ -103,8 +129,14 @@ def agents_harness(
     return Harness(toplevel=top, public=True, watched=watched, checked=True, waves=waves, coverage=coverage)
 
 
-def elaborate(config: HardwareConfig, *, top: str = "VtaTop", progress: Progress | None = None) -> ElaboratedDesign:
-    """SystemVerilog of ``top`` for a configuration.
+def elaborate(
+    config: HardwareConfig,
+    *,
+    top: str = "VtaTop",
+    extras: tuple[str, ...] = (),
+    progress: Progress | None = None,
+) -> ElaboratedDesign:
+    """SystemVerilog of ``top`` for a configuration; ``extras`` as in :class:`ElaboratedDesign`.
 
     Raises:
         ToolMissing, BuildFailed: as the names say.
@@ -112,7 +144,7 @@ def elaborate(config: HardwareConfig, *, top: str = "VtaTop", progress: Progress
     classpath_file = compile_scala(progress)
     classpath = classpath_file.read_text("utf-8").strip()
     resolved = canonical_json(resolve(config.replace(name="any")))
-    key = cache.hash_text("elaborate", classpath_file.parent.name, resolved, top)
+    key = cache.hash_text("elaborate", classpath_file.parent.name, resolved, top, *extras)
     folder = cache.cache_folder() / "rtl" / f"{top}-{config.label}-{key}"
     with cache.entry(folder) as work:
         if work is not None:
@@ -122,6 +154,7 @@ def elaborate(config: HardwareConfig, *, top: str = "VtaTop", progress: Progress
                 [
                     toolchain.java(), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", classpath,
                     "openvta.Elaborate", "--config", str(work / "resolved.json"), "--out", str(work), "--top", top,
+                    *(["--build", ",".join(extras)] if extras else []),
                 ],
                 cwd=work,
                 timeout=600,
@@ -131,7 +164,7 @@ def elaborate(config: HardwareConfig, *, top: str = "VtaTop", progress: Progress
             if not (work / "filelist.f").is_file():
                 raise BuildFailed(f"elaborating {top}: no filelist.f was written")
     names = [line.strip() for line in (folder / "filelist.f").read_text("utf-8").splitlines() if line.strip()]
-    return ElaboratedDesign(config, top, folder, key, tuple(folder / name for name in names))
+    return ElaboratedDesign(config, top, folder, key, tuple(folder / name for name in names), extras)
 
 
 def verilate(

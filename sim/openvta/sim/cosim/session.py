@@ -36,6 +36,7 @@ class OpKind(IntEnum):
     READ = 1
     WAIT = 2
     RESET = 3
+    DELAY = 4
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,7 @@ class Op:
     """One host operation: addresses are register byte offsets; ``bound`` in cycles (0: none).
 
     WAIT reads the register every few cycles until ``(value & mask) == data``; its result is 1, or 0 after ``bound``.
+    DELAY lets ``bound`` cycles pass.
     """
 
     kind: OpKind
@@ -61,12 +63,22 @@ class MemoryModel:
         write_latency: last W beat to B.
         outstanding: bursts accepted in each direction.
         closed_every: every n-th cycle R and W are closed; 0: never.
+        spread: up to so many cycles more, drawn for every burst.
+        stall: chance of 256 that a channel stands still in a cycle.
+        inside: the same for every stall point inside a design built with "stalls".
+        disorder: beats of different ids come in any order.
+        seed: of everything random here.
     """
 
     read_latency: int = 1
     write_latency: int = 1
     outstanding: int = 64
     closed_every: int = 0
+    spread: int = 0
+    stall: int = 0
+    inside: int = 0
+    disorder: bool = False
+    seed: int = 1
 
     def __post_init__(self) -> None:
         for name in ("read_latency", "write_latency", "outstanding"):
@@ -74,6 +86,18 @@ class MemoryModel:
                 raise CosimError(f"memory model: {name} = {getattr(self, name)}: must be at least 1")
         if self.closed_every < 0 or self.closed_every == 1:
             raise CosimError(f"memory model: closed_every = {self.closed_every}: must be 0 (never) or at least 2")
+        if self.spread < 0:
+            raise CosimError(f"memory model: spread = {self.spread}: must be at least 0")
+        for name in ("stall", "inside"):
+            if not 0 <= getattr(self, name) <= 240:
+                raise CosimError(f"memory model: {name} = {getattr(self, name)}: must be 0..240 (of 256)")
+
+    def settings(self) -> list[int]:
+        """Arguments of ``fast_settings`` in fast.cpp."""
+        return [
+            self.read_latency, self.write_latency, self.outstanding, self.closed_every,
+            self.spread, self.stall, self.inside, int(self.disorder), self.seed,
+        ]  # fmt: skip
 
 
 IDEAL = MemoryModel()
@@ -82,7 +106,10 @@ DRAM = MemoryModel(read_latency=60, write_latency=60, outstanding=16, closed_eve
 
 @dataclass(frozen=True)
 class BusFault:
-    """Answer accesses that touch ``bytes`` bytes from ``address`` with ``response`` (2 SLVERR, 3 DECERR)."""
+    """Answer accesses that touch ``bytes`` bytes from ``address`` with ``response`` (2 SLVERR, 3 DECERR).
+
+    Response 4: none comes, and nothing behind it, for as long as the fault is set.
+    """
 
     address: int
     bytes: int
@@ -95,12 +122,14 @@ class Answer:
     """What a request gave: one value a READ or WAIT, retire events (cycle, unit, index), the cycle it ended.
 
     ``gemm_ends``: for each GEMM that has micro-ops, in order, the cycle its last one entered the array.
+    ``hashes``: of every event, what the instruction wrote (:mod:`openvta.spec.cellhash`); zeros unless traced.
     """
 
     results: tuple[int, ...]
     retired: tuple[tuple[int, int, int], ...]
     cycle: int
     gemm_ends: tuple[int, ...] = ()
+    hashes: tuple[int, ...] = ()
 
 
 class FastSession:
@@ -112,7 +141,8 @@ class FastSession:
         memory_base: device address of its first byte.
         memory_model: timing of the memory.
         waves: file for the waveform (the model must be built with waves).
-        seed: cocotb's seed.
+        coverage_file: file for coverage (the model must be built with it).
+        seed: cocotb's seed, and that of a checked model's initial state.
     """
 
     def __init__(
@@ -123,6 +153,7 @@ class FastSession:
         memory_base: int = 0,
         memory_model: MemoryModel = IDEAL,
         waves: Path | None = None,
+        coverage_file: Path | None = None,
         seed: int = 1,
     ) -> None:
         shared = cocotb_environment(model, "openvta.sim.cosim.agent", seed, Path("results.xml"))
@@ -148,6 +179,8 @@ class FastSession:
             "OPENVTA_MEMORY_BYTES": str(memory_bytes),
         }
         command = [str(model.executable), *random_start(model, seed)]
+        if coverage_file is not None:
+            command.append(f"+verilator+coverage+file+{coverage_file.resolve()}")
         if waves is not None:
             command += ["--trace", "--trace-file", str(waves.resolve())]
         with self._log.open("wb") as log:
@@ -170,22 +203,25 @@ class FastSession:
         """Carry out operations in order.
 
         Raises:
-            SimulationFailed: the simulator ended, did not answer within ``seconds``, or the registers did not answer.
+            SimulationFailed: the simulator ended, did not answer within ``seconds``, the registers did not answer, or the
+                accelerator broke a rule of the bus.
         """
         if self._closed:
             raise SimulationFailed("the session is closed")
         message: dict[str, Any] = {"ops": [[int(op.kind), op.address, op.data, op.mask, op.bound] for op in ops]}
         if self._fresh:
-            m = self._model
-            message["settings"] = [m.read_latency, m.write_latency, m.outstanding, m.closed_every]
+            message["settings"] = self._model.settings()
             message["faults"] = [[f.address, f.bytes, f.response, f.write] for f in self._faults]
             self._fresh = False
         answer = self._exchange(message, seconds)
         if answer["stuck"] >= 0:
             op = ops[answer["stuck"]]
             raise SimulationFailed(f"the registers did not answer: {op.kind.name} of register {op.address:#05x}")
+        if answer["violations"]:
+            raise SimulationFailed(f"bus rules broken {answer['violations']} times, first {answer['violation']}")
         retired = tuple((cycle, unit, index) for cycle, unit, index in answer["retired"])
-        return Answer(tuple(answer["results"]), retired, answer["cycle"], tuple(answer["gemm_ends"]))
+        ends, hashes = tuple(answer["gemm_ends"]), tuple(answer["hashes"])
+        return Answer(tuple(answer["results"]), retired, answer["cycle"], ends, hashes)
 
     def close(self) -> None:
         """Stop the simulator and remove its files."""

@@ -18,6 +18,7 @@ from openvta.spec.registers import OFFSETS, STATUS
 MEMORY_BASE = 0x1000_0000
 MEMORY_MODELS = {"ideal": IDEAL, "dram": DRAM}
 SLOWEST_CYCLES_A_SECOND = 5_000
+CAPABILITIES = frozenset({"cycles", "counters", "retire_events", "gemm_ends", "bus_faults"})
 
 
 class CosimTransport:
@@ -29,10 +30,12 @@ class CosimTransport:
         memory: "ideal", "dram" or a :class:`MemoryModel`.
         waves: write a waveform (VCD) to this file.
         checked: random initial state and assertions instead of speed.
+        trace: hash what every instruction writes, for :meth:`trace_hashes`.
+        stalls: build stall points inside, closed as the memory model's ``inside`` says.
+        coverage_file: count lines and toggles, and write them here when the device is closed.
+        seed: of the random initial state.
         progress: told about long steps.
     """
-
-    capabilities = frozenset({"cycles", "counters", "retire_events", "gemm_ends", "bus_faults"})
 
     def __init__(
         self,
@@ -42,6 +45,10 @@ class CosimTransport:
         memory: str | MemoryModel = "ideal",
         waves: str | Path | None = None,
         checked: bool = False,
+        trace: bool = False,
+        stalls: bool = False,
+        coverage_file: str | Path | None = None,
+        seed: int = 1,
         progress: Progress | None = None,
     ) -> None:
         if isinstance(memory, str):
@@ -49,8 +56,13 @@ class CosimTransport:
                 raise CosimError(f"memory model '{memory}': must be one of {', '.join(MEMORY_MODELS)}")
             memory = MEMORY_MODELS[memory]
         self.config = config
-        design = elaborate(config, progress=progress)
-        self.model = verilate(design, fast_harness(config, waves=waves is not None, checked=checked), progress=progress)
+        extras = tuple(name for name, wanted in (("trace", trace), ("stalls", stalls)) if wanted)
+        self.capabilities = CAPABILITIES | ({"trace"} if trace else set())
+        design = elaborate(config, extras=extras, progress=progress)
+        harness = fast_harness(
+            config, waves=waves is not None, checked=checked, coverage=coverage_file is not None, extras=extras
+        )
+        self.model = verilate(design, harness, progress=progress)
         self._memory_model = memory
         self._session = FastSession(
             self.model,
@@ -58,11 +70,14 @@ class CosimTransport:
             memory_base=MEMORY_BASE,
             memory_model=memory,
             waves=None if waves is None else Path(waves),
+            coverage_file=None if coverage_file is None else Path(coverage_file),
+            seed=seed,
         )
         self._next = MEMORY_BASE
         self._end = MEMORY_BASE + memory_bytes
         self._retired: list[tuple[int, int, int]] = []
         self._gemm_ends: list[int] = []
+        self._hashes: list[int] = []
         self._queued: list[Op] = []
 
     def read_register(self, offset: int) -> int:
@@ -119,17 +134,32 @@ class CosimTransport:
 
     def retire_events(self) -> list[tuple[int, int, int]]:
         """Retired instructions since the last call: (cycle, unit, index)."""
-        events, self._retired = self._retired, []
+        events, self._retired, self._hashes = self._retired, [], []
         return events
 
     def gemm_ends(self) -> list[int]:
         """Cycles of the last micro-op of each GEMM that has any, in order, since the last call."""
         ends, self._gemm_ends = self._gemm_ends, []
         return ends
+    def trace_hashes(self) -> list[tuple[int, int, int, int]]:
+        """Retired instructions since the last call: (cycle, unit, index, hash of the cells written).
+
+        Raises:
+            CosimError: the device was opened without ``trace``.
+        """
+        if "trace" not in self.capabilities:
+            raise CosimError("no trace: open the device with trace=True")
+        found = [(*event, hashed) for event, hashed in zip(self._retired, self._hashes, strict=True)]
+        self._retired, self._hashes = [], []
+        return found
 
     def set_memory(self, model: MemoryModel, faults: tuple[BusFault, ...] = ()) -> None:
         """Change memory timing and injected bus faults."""
         self._session.set_memory_model(model, faults)
+
+    def delay(self, cycles: int) -> None:
+        """Let so many cycles pass before the next operation."""
+        self._queued.append(Op(OpKind.DELAY, bound=cycles))
 
     def hard_reset(self) -> None:
         """Pulse aresetn; memory keeps its content."""
@@ -144,6 +174,7 @@ class CosimTransport:
         answer = self._session.request([*queued, *ops], seconds=seconds)
         self._retired.extend(answer.retired)
         self._gemm_ends.extend(answer.gemm_ends)
+        self._hashes.extend(answer.hashes)
         return list(answer.results)
 
     def _range(self, address: int, nbytes: int) -> int:

@@ -40,11 +40,9 @@ class Tracer:
         self.events.append(TraceEvent(item.unit, item.index, item.insn.opcode, hash_cells(groups)))
 
     def _stored(self, span: Span) -> Cells:
-        """Device memory a STORE wrote, one cell an element."""
-        size = self._machine.config.out_bytes
+        """Device memory a STORE wrote, one cell a byte."""
         memory = self._machine.memory
         rows = [memory.read(span.address + row * span.pitch, span.row_bytes) for row in range(span.rows)]
-        starts = [span.address + row * span.pitch for row in range(span.rows)]
-        addresses = [start + at for start in starts for at in range(0, span.row_bytes, size)]
-        values = np.concatenate(rows).reshape(-1, size)
-        return Cells(int(Memory.DRAM), np.array(addresses, np.uint64), values)
+        starts = span.address + span.pitch * np.arange(span.rows, dtype=np.uint64)
+        addresses = (starts[:, None] + np.arange(span.row_bytes, dtype=np.uint64)).reshape(-1)
+        return Cells(int(Memory.DRAM), addresses, np.concatenate(rows).reshape(-1, 1))

@@ -32,6 +32,11 @@ module fast_top;
   wire interrupt;
   wire trace_load_valid, trace_compute_valid, trace_store_valid, trace_gemm_last;
   wire [31:0] trace_load_index, trace_compute_index, trace_store_index;
+`ifdef TRACE
+  wire [31:0] trace_aw_tag;
+`else
+  wire [31:0] trace_aw_tag = 0;
+`endif
 
   VtaTop dut (
     .clock(clock), .aresetn(aresetn), .interrupt(interrupt),
@@ -52,6 +57,9 @@ module fast_top;
     .m_axi_rvalid(m_rvalid), .m_axi_rready(m_rready),
     .trace_load_valid(trace_load_valid), .trace_load_index(trace_load_index),
     .trace_compute_valid(trace_compute_valid), .trace_compute_index(trace_compute_index),
+`ifdef TRACE
+    .trace_aw_tag(trace_aw_tag),
+`endif
     .trace_store_valid(trace_store_valid), .trace_store_index(trace_store_index),
     .trace_gemm_last(trace_gemm_last)
   );
@@ -66,7 +74,7 @@ module fast_top;
     output bit [`DATA_BITS-1:0] rdata);
   import "DPI-C" function void fast_write(
     input bit awvalid, input bit wvalid, input bit wlast, input bit bready, input int awid, input longint awaddr,
-    input int awlen, input bit [`DATA_BITS-1:0] wdata, input longint wstrb,
+    input int awlen, input int awtag, input bit [`DATA_BITS-1:0] wdata, input longint wstrb,
     output bit awready, output bit wready, output bit bvalid, output int bid, output int bresp);
   import "DPI-C" function void fast_retire(
     input bit load_valid, input bit compute_valid, input bit store_valid,
@@ -86,7 +94,7 @@ module fast_top;
     if (trace_gemm_last) fast_gemm_last();
     fast_read(m_arvalid, m_rready, 32'(m_arid), m_araddr, 32'(m_arlen),
               n_m_arready, n_m_rvalid, n_m_rlast, n_rid, n_rresp, n_rdata);
-    fast_write(m_awvalid, m_wvalid, m_wlast, m_bready, 32'(m_awid), m_awaddr, 32'(m_awlen), m_wdata, 64'(m_wstrb),
+    fast_write(m_awvalid, m_wvalid, m_wlast, m_bready, 32'(m_awid), m_awaddr, 32'(m_awlen), trace_aw_tag, m_wdata, 64'(m_wstrb),
                n_m_awready, n_m_wready, n_m_bvalid, n_bid, n_bresp);
     if (fast_host(s_awready, s_wready, s_bvalid, s_arready, s_rvalid, s_rdata,
                   n_aresetn, n_awvalid, n_wvalid, n_bready, n_arvalid, n_rready, n_awaddr, n_wdata, n_araddr))

@@ -10,8 +10,9 @@ import openvta.spec._
 
 /** Writes the SystemVerilog of a module for a resolved configuration.
   *
-  * `--config FILE --out FOLDER [--top NAME]`: FOLDER gets `NAME.sv`, `filelist.f` (files in compile order) and `manifest.json`.
-  * NAME is a module of this project that takes the parameters alone (VtaTop if not given).
+  * `--config FILE --out FOLDER [--top NAME] [--build LIST]`: FOLDER gets `NAME.sv`, `filelist.f` (files in compile order) and `manifest.json`.
+  * NAME is a module of this project that takes the parameters alone (VtaTop if not given). LIST, of `trace` and `stalls` with a
+  * comma between, adds what only simulation has.
   * Exit status: 0, or 1 with one line on standard error that says what is wrong.
   */
 object Elaborate {
@@ -27,12 +28,14 @@ object Elaborate {
 
   private val packages = Seq("shell", "fetch", "load", "compute", "store", "mem", "util")
 
+  private val builds = Set("trace", "stalls")
+
   private class Usage(message: String) extends RuntimeException(message)
 
-  private case class Arguments(config: Path, out: Path, top: String)
+  private case class Arguments(config: Path, out: Path, top: String, build: Set[String])
 
   private def arguments(args: Array[String]): Arguments = {
-    val known = Set("--config", "--out", "--top")
+    val known = Set("--config", "--out", "--top", "--build")
     if (args.length % 2 != 0) throw new Usage(s"option ${args.last} needs a value")
     val values = args.grouped(2).map(pair => pair(0) -> pair(1)).toMap
     values.keys
@@ -40,7 +43,9 @@ object Elaborate {
       .foreach(option => throw new Usage(s"unknown option $option; known: ${known.mkString(", ")}"))
     def needed(option: String): Path =
       Paths.get(values.getOrElse(option, throw new Usage(s"option $option is missing")))
-    Arguments(needed("--config"), needed("--out"), values.getOrElse("--top", "VtaTop"))
+    val extras = values.get("--build").toSeq.flatMap(_.split(",")).toSet
+    (extras -- builds).foreach(extra => throw new Usage(s"--build $extra: known: ${builds.toSeq.sorted.mkString(", ")}"))
+    Arguments(needed("--config"), needed("--out"), values.getOrElse("--top", "VtaTop"), extras)
   }
 
   /** The constructor of a module that takes the parameters alone. */
@@ -61,13 +66,15 @@ object Elaborate {
 
   private def run(args: Arguments): Unit = {
     val text            = new String(Files.readAllBytes(args.config), UTF_8)
-    val p               = SpecCheck.read(text)
+    val configured      = SpecCheck.read(text)
+    val p               = configured.copy(trace = args.build("trace"), stalls = args.build("stalls"))
     val module          = generator(args.top)
     val verilog         = ChiselStage.emitSystemVerilog(module(p), firtoolOpts = firtoolOptions)
     val file            = s"${args.top}.sv"
     val firtool: String = chisel3.BuildInfo.firtoolVersion.getOrElse("unknown").toString
     val manifest        = ujson.Obj(
       "top"             -> args.top,
+      "build"           -> ujson.Arr.from(args.build.toSeq.sorted),
       "config"          -> p.name,
       "config_hash"     -> f"${p.hash.toLong}%016x",
       "chisel"          -> chisel3.BuildInfo.version,

@@ -53,8 +53,8 @@ class AluCore(p: VtaParams) extends Module {
   val io = IO(new Bundle {
     val operation = Flipped(Decoupled(new UopOperation(p)))
     val accRead   = Flipped(new ScratchRead(p.accIndexBits, p.accElemBits))
-    val accWrite  = Output(Valid(new ElementWrite(p.accIndexBits, p.accElemBits)))
-    val outWrite  = Output(Valid(new ElementWrite(p.accIndexBits, p.outElemBits)))
+    val accWrite  = Output(Valid(new ElementWrite(p.accIndexBits, p.accElemBits, p.tagBits)))
+    val outWrite  = Output(Valid(new ElementWrite(p.accIndexBits, p.outElemBits, p.tagBits)))
     val multiply  = new MultiplyPort(groupLanes)
 
     /** The last write of an instruction is made in this cycle. */
@@ -66,6 +66,7 @@ class AluCore(p: VtaParams) extends Module {
     val dst  = UInt(p.accIndexBits.W)
     val sat  = Bool()
     val last = Bool()
+    val tag  = UInt(p.tagBits.W)
   }
 
   private def isPlus(control: OpControl, member: String): Bool =
@@ -168,6 +169,7 @@ class AluCore(p: VtaParams) extends Module {
     flight(0).dst  := head.dst
     flight(0).sat  := control.sat
     flight(0).last := head.last
+    flight(0).tag  := head.tag
   }
   for (age <- 1 to multiplyWrite) {
     flightValid(age) := flightValid(age - 1) && !writesAt(age - 1)
@@ -179,9 +181,11 @@ class AluCore(p: VtaParams) extends Module {
   io.accWrite.valid      := write
   io.accWrite.bits.index := written.dst
   io.accWrite.bits.data  := result.asUInt
+  io.accWrite.bits.tag   := written.tag
   io.outWrite.valid      := write
   io.outWrite.bits.index := written.dst
   io.outWrite.bits.data  := Narrow(p, result, written.sat)
+  io.outWrite.bits.tag   := written.tag
   io.done                := write && written.last
   io.idle                := !io.operation.valid && !flightValid.reduce(_ || _)
 }

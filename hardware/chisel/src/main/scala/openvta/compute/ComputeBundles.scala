@@ -5,10 +5,11 @@ import chisel3._
 import chisel3.util._
 import openvta.spec._
 
-/** A write of one whole element. */
-class ElementWrite(indexBits: Int, dataBits: Int) extends Bundle {
+/** A write of one whole element; `tag` is the index of the instruction it belongs to, where it is traced. */
+class ElementWrite(indexBits: Int, dataBits: Int, tagBits: Int) extends Bundle {
   val index = UInt(indexBits.W)
   val data  = UInt(dataBits.W)
+  val tag   = UInt(tagBits.W)
 }
 
 /** Widths the compute unit shares. */
@@ -54,6 +55,7 @@ class UopOperation(p: VtaParams) extends Bundle {
   val first   = Bool()
   val last    = Bool()
   val control = new OpControl(p)
+  val tag     = UInt(p.tagBits.W)
 }
 
 /** A REQUANT instruction with work to do. */

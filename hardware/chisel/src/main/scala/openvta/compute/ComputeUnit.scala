@@ -6,6 +6,7 @@ import chisel3.util._
 import openvta.load.{LoadRequest, LoaderSpec, TensorLoader}
 import openvta.mem.{BurstWindow, ScratchRead, Scratchpad}
 import openvta.spec._
+import openvta.util.{StallPoint, WriteTap}
 
 /** Ports of the [[ComputeUnit]]. `previous` is the load unit, `next` the store unit. */
 class ComputeUnitIO(p: VtaParams) extends Bundle {
@@ -189,6 +190,7 @@ class ComputeUnit(p: VtaParams) extends Module {
     write.bits.elemMask := 1.U
     write.bits.partMask := Fill(shape.parts, 1.U(1.W))
     write.bits.data     := Mux1H(users.map(user => user.valid -> user.bits.data))
+    write.bits.tag      := Mux1H(users.map(user => user.valid -> user.bits.tag))
     write
   }
   private val accResult = whole(accShape, Seq(gemm.io.accWrite, alu.io.accWrite) ++ requant.map(_.io.accWrite))
@@ -197,9 +199,11 @@ class ComputeUnit(p: VtaParams) extends Module {
   uopMem.io.write := uopLoader.io.write
   inpMem.io.write := io.writeInp
   wgtMem.io.write := io.writeWgt
+  for ((name, memory) <- Seq("UOP" -> uopMem, "INP" -> inpMem, "WGT" -> wgtMem, "ACC" -> accMem, "OUT" -> outMem))
+    WriteTap(p, name, memory.io.write, clock)
 
   // Engines among themselves.
-  private val operation = sequencer.io.operation
+  private val operation = StallPoint(p, sequencer.io.operation)
   sequencer.io.halt       := stop
   gemm.io.operation.valid := operation.valid && !operation.bits.control.isAlu
   gemm.io.operation.bits  := operation.bits

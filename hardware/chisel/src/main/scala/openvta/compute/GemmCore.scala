@@ -22,8 +22,8 @@ class GemmCore(p: VtaParams) extends Module {
     val inp       = Flipped(new ScratchRead(p.inpIndexBits, p.inpElemBits))
     val wgt       = Flipped(new ScratchRead(p.wgtIndexBits, p.wgtElemBits))
     val accRead   = Flipped(new ScratchRead(p.accIndexBits, p.accElemBits))
-    val accWrite  = Output(Valid(new ElementWrite(p.accIndexBits, p.accElemBits)))
-    val outWrite  = Output(Valid(new ElementWrite(p.accIndexBits, p.outElemBits)))
+    val accWrite  = Output(Valid(new ElementWrite(p.accIndexBits, p.accElemBits, p.tagBits)))
+    val outWrite  = Output(Valid(new ElementWrite(p.accIndexBits, p.outElemBits, p.tagBits)))
 
     /** The last write of an instruction is made in this cycle. */
     val done = Output(Bool())
@@ -36,6 +36,7 @@ class GemmCore(p: VtaParams) extends Module {
     val last  = Bool()
     val reset = Bool()
     val sat   = Bool()
+    val tag   = UInt(p.tagBits.W)
   }
 
   private val latency  = DotProduct.latency(p.block)
@@ -54,6 +55,7 @@ class GemmCore(p: VtaParams) extends Module {
   head.last  := io.operation.bits.last
   head.reset := isReset
   head.sat   := io.operation.bits.control.sat
+  head.tag   := io.operation.bits.tag
   private val valid  = Seq.iterate(RegNext(accepted, false.B), latency + 1)(v => RegNext(v, false.B))
   private val stages = valid.init.scanLeft(RegEnable(head, accepted))((stage, v) => RegEnable(stage, v))
 
@@ -90,9 +92,11 @@ class GemmCore(p: VtaParams) extends Module {
   io.accWrite.valid      := write
   io.accWrite.bits.index := run.dst
   io.accWrite.bits.data  := Cat(runSums.reverse)
+  io.accWrite.bits.tag   := run.tag
   io.outWrite.valid      := write && !run.reset
   io.outWrite.bits.index := run.dst
   io.outWrite.bits.data  := Narrow(p, runSums, run.sat)
+  io.outWrite.bits.tag   := run.tag
   io.done                := write && run.last
   io.idle                := !valid.reduce(_ || _) && !runValid
 }

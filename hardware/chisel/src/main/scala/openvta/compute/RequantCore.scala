@@ -5,6 +5,7 @@ import chisel3._
 import chisel3.util._
 import openvta.mem.ScratchRead
 import openvta.spec._
+import openvta.util.Bits
 
 /** Requantization of acc elements into out, with three parameter elements read as they change.
   *
@@ -21,8 +22,8 @@ class RequantCore(p: VtaParams) extends Module {
   val io = IO(new Bundle {
     val command  = Flipped(Decoupled(new RequantCommand(p)))
     val accRead  = Flipped(new ScratchRead(p.accIndexBits, p.accElemBits))
-    val accWrite = Output(Valid(new ElementWrite(p.accIndexBits, p.accElemBits)))
-    val outWrite = Output(Valid(new ElementWrite(p.accIndexBits, p.outElemBits)))
+    val accWrite = Output(Valid(new ElementWrite(p.accIndexBits, p.accElemBits, p.tagBits)))
+    val outWrite = Output(Valid(new ElementWrite(p.accIndexBits, p.outElemBits, p.tagBits)))
     val multiply = new MultiplyPort(groupLanes)
     val fault    = Output(Valid(UInt(p.indexBits.W)))
     val halt     = Input(Bool())
@@ -35,6 +36,7 @@ class RequantCore(p: VtaParams) extends Module {
   private class Flight extends Bundle {
     val dst  = UInt(p.accIndexBits.W)
     val last = Bool()
+    val tag  = UInt(p.tagBits.W)
   }
 
   private val generator = Module(new IndexGenerator(1, ComputeWidths.loopBits(p), streams))
@@ -102,6 +104,7 @@ class RequantCore(p: VtaParams) extends Module {
   when(take) {
     flight(0).dst  := data.value
     flight(0).last := step.bits.last
+    flight(0).tag  := Bits.low(current.index, p.tagBits)
   }
   for (age <- 1 to writeAge) {
     flightValid(age) := flightValid(age - 1)
@@ -143,9 +146,11 @@ class RequantCore(p: VtaParams) extends Module {
   io.outWrite.valid      := write
   io.outWrite.bits.index := flight(writeAge).dst
   io.outWrite.bits.data  := Cat(result.map(_(p.outBits - 1, 0)).reverse)
+  io.outWrite.bits.tag   := flight(writeAge).tag
   io.accWrite.valid      := clear || (write && current.writeAcc)
   io.accWrite.bits.index := Mux(current.writeAcc, flight(writeAge).dst, flight(0).dst)
   io.accWrite.bits.data  := Mux(current.writeAcc, Cat(result.map(_.pad(p.accBits).asUInt).reverse), 0.U)
+  io.accWrite.bits.tag   := Mux(current.writeAcc, flight(writeAge).tag, flight(0).tag)
   io.done                := write && flight(writeAge).last
   io.idle                := !step.valid && drained
 }

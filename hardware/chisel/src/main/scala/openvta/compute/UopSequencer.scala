@@ -5,6 +5,7 @@ import chisel3._
 import chisel3.util._
 import openvta.mem.ScratchRead
 import openvta.spec._
+import openvta.util.Bits
 
 /** From a GEMM or ALU instruction to micro-ops with final indices: loops, micro-op read, sums, range checks.
   *
@@ -78,6 +79,7 @@ class UopSequencer(p: VtaParams) extends Module {
   queue.io.enq.bits.first   := read.step.first
   queue.io.enq.bits.last    := read.step.last
   queue.io.enq.bits.control := read.control
+  queue.io.enq.bits.tag     := Bits.low(read.index, p.tagBits)
   when(checked && bad) { faulted := true.B }
 
   io.fault.valid := checked && bad

@@ -4,6 +4,7 @@ package openvta.fetch
 import chisel3._
 import chisel3.util._
 import openvta.spec._
+import openvta.util.StallPoint
 
 /** Reads the instruction stream, checks every word and sends it to the queue of its unit.
   *
@@ -58,7 +59,7 @@ class Fetch(p: VtaParams) extends Module {
 
   private val faulted = RegInit(false.B)
   private val checked = Module(new Queue(new Checked, 1, pipe = true))
-  private val word    = reader.io.word
+  private val word    = StallPoint(p, reader.io.word)
   decoder.io.word             := word.bits.word
   decoder.io.last             := word.bits.last
   checked.io.enq.valid        := word.valid

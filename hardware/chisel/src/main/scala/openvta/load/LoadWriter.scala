@@ -5,6 +5,7 @@ import chisel3._
 import chisel3.util._
 import openvta.mem.BurstWindow
 import openvta.spec._
+import openvta.util.Bits
 
 /** What the writer keeps of a request: rows of data, and the fill before, between and after them in elements. */
 class WriterJob(p: VtaParams) extends Bundle {
@@ -192,6 +193,7 @@ class LoadWriter(p: VtaParams, spec: LoaderSpec, choice: FormatChoice) extends M
   write.elemMask := VecInit((0 until shape.elems).map(_.U < touched)).asUInt
   write.partMask := Mux(filling, Fill(shape.parts, 1.U(1.W)), loadParts)
   write.data     := Mux(filling, fillData, loadData)
+  write.tag      := Bits.low(job.index, p.tagBits)
   io.write.valid := RegNext(ok, false.B)
   io.write.bits  := RegEnable(write, ok)
   io.done.valid  := RegNext(done, false.B)

@@ -5,6 +5,7 @@ import chisel3._
 import chisel3.util._
 import openvta.mem.{BurstWindow, ReadClient}
 import openvta.spec._
+import openvta.util.StallPoint
 
 /** What a [[TensorLoader]] loads.
   *
@@ -90,12 +91,12 @@ class TensorLoader(p: VtaParams, spec: LoaderSpec) extends Module {
   jobs.io.enq.valid          := io.request.valid && generator.io.request.ready && !stop
   jobs.io.enq.bits           := WriterJob(p, io.request.bits)
 
-  commands.io.enq :<>= generator.io.command
-  notes.io.enq :<>= generator.io.note
+  commands.io.enq :<>= StallPoint(p, generator.io.command)
+  notes.io.enq :<>= StallPoint(p, generator.io.note)
   beats.io.enq :<>= io.read.data
-  writer.io.job :<>= jobs.io.deq
-  writer.io.note :<>= notes.io.deq
-  writer.io.beat :<>= beats.io.deq
+  writer.io.job :<>= StallPoint(p, jobs.io.deq)
+  writer.io.note :<>= StallPoint(p, notes.io.deq)
+  writer.io.beat :<>= StallPoint(p, beats.io.deq)
   writer.io.halt := io.halt
 
   io.read.command.valid := commands.io.deq.valid && !stop

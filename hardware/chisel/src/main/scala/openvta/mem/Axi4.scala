@@ -5,11 +5,15 @@ import chisel3._
 import chisel3.util._
 import openvta.spec._
 
-/** Read or write address of an AXI4 burst: full-width INCR beats, so only what varies is here. `len` is beats - 1. */
+/** Read or write address of an AXI4 burst: full-width INCR beats, so only what varies is here. `len` is beats - 1.
+  *
+  * `tag` is the index of the instruction a write belongs to, where it is traced.
+  */
 class AxiAddress(p: VtaParams) extends Bundle {
   val id   = UInt(p.axiIdBits.W)
   val addr = UInt(p.axiAddrBits.W)
   val len  = UInt(8.W)
+  val tag  = UInt(p.tagBits.W)
 }
 
 /** A beat of read data. */

@@ -4,6 +4,7 @@ package openvta.mem
 import chisel3._
 import chisel3.util._
 import openvta.spec._
+import openvta.util.Bits
 
 /** The read clients: position, AXI id and channel number are the same. */
 object ReadClient {
@@ -56,6 +57,7 @@ class ReadEngine(p: VtaParams) extends Module {
   address.io.enq.bits.id   := arbiter.io.chosen
   address.io.enq.bits.addr := arbiter.io.out.bits.address
   address.io.enq.bits.len  := arbiter.io.out.bits.beats - 1.U
+  address.io.enq.bits.tag  := Bits.low(0.U, p.tagBits)
   io.axi.ar :<>= address.io.deq
 
   private val beat   = io.axi.r

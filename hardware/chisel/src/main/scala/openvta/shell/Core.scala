@@ -9,7 +9,7 @@ import openvta.load.LoadUnit
 import openvta.mem.{AxiWriteChannels, ReadClient}
 import openvta.spec._
 import openvta.store.StoreUnit
-import openvta.util.TokenQueue
+import openvta.util.{LaunchTap, StallPoint, TokenQueue}
 
 /** The accelerator without its bus engines and registers: fetch, three units, four token queues, errors, counters.
   *
@@ -58,13 +58,15 @@ class Core(p: VtaParams) extends Module {
     when(compute.io.finished || failed) { running := false.B }
   }
 
+  LaunchTap(p, launch, clock)
+
   // Instructions
   fetch.io.start := launch
   fetch.io.base  := io.control.insnBase
   fetch.io.count := io.control.insnCount
-  load.io.insn :<>= fetch.io.load
-  compute.io.insn :<>= fetch.io.compute
-  store.io.insn :<>= fetch.io.store
+  load.io.insn :<>= StallPoint(p, fetch.io.load)
+  compute.io.insn :<>= StallPoint(p, fetch.io.compute)
+  store.io.insn :<>= StallPoint(p, fetch.io.store)
   Seq(fetch.io.halt, load.io.halt, compute.io.halt, store.io.halt).foreach(_ := halt)
 
   // Memory
@@ -73,12 +75,18 @@ class Core(p: VtaParams) extends Module {
   compute.io.baseUop := io.control.uopBase
   compute.io.baseAcc := io.control.accBase
   store.io.baseOut   := io.control.outBase
-  io.reads(ReadClient.insn) :<>= fetch.io.read
-  io.reads(ReadClient.uop) :<>= compute.io.readUop
-  io.reads(ReadClient.inp) :<>= load.io.readInp
-  io.reads(ReadClient.wgt) :<>= load.io.readWgt
-  io.reads(ReadClient.acc) :<>= compute.io.readAcc
-  io.write :<>= store.io.axiWrite
+  private def read(client: Int, port: ReadPort): Unit = {
+    io.reads(client).command :<>= StallPoint(p, port.command)
+    port.data :<>= StallPoint(p, io.reads(client).data)
+  }
+  read(ReadClient.insn, fetch.io.read)
+  read(ReadClient.uop, compute.io.readUop)
+  read(ReadClient.inp, load.io.readInp)
+  read(ReadClient.wgt, load.io.readWgt)
+  read(ReadClient.acc, compute.io.readAcc)
+  io.write.aw :<>= StallPoint(p, store.io.axiWrite.aw)
+  io.write.w :<>= StallPoint(p, store.io.axiWrite.w)
+  store.io.axiWrite.b :<>= StallPoint(p, io.write.b)
   compute.io.writeInp := load.io.writeInp
   compute.io.writeWgt := load.io.writeWgt
   store.io.outRead :<>= compute.io.outRead

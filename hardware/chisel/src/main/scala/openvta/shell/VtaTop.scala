@@ -95,4 +95,5 @@ class VtaTop(p: VtaParams) extends RawModule {
   trace("compute", shell.io.trace.compute)
   trace("store", shell.io.trace.store)
   bit("trace_gemm_last", shell.io.trace.gemmLast)
+  if (p.trace) out("trace_aw_tag", write.aw.bits.tag)
 }

@@ -65,26 +65,29 @@ class Retire(p: VtaParams) extends Bundle {
   *
   * @param elems  elements a write may touch: `index`, `index + 1`, ... (mask bit k for `index + k`)
   * @param parts  parts of an element that can be written alone (mask applies to every element written)
+  * @param tagBits width of `tag`, the index of the instruction that writes: zero where nothing is traced
   */
-class ScratchWrite(val indexBits: Int, val elemBits: Int, val elems: Int, val parts: Int) extends Bundle {
+class ScratchWrite(val indexBits: Int, val elemBits: Int, val elems: Int, val parts: Int, val tagBits: Int)
+    extends Bundle {
   val index    = UInt(indexBits.W)
   val elemMask = UInt(elems.W)
   val partMask = UInt(parts.W)
   val data     = UInt((elems * elemBits).W)
+  val tag      = UInt(tagBits.W)
 }
 
 /** Shape of a scratchpad: how it is cut so that a bus beat is written in one cycle. */
-case class ScratchShape(depth: Int, elemBits: Int, beatBits: Int) {
+case class ScratchShape(depth: Int, elemBits: Int, beatBits: Int, tagBits: Int) {
   val indexBits: Int      = log2Ceil(depth)
   val elems: Int          = math.max(1, beatBits / elemBits)
   val parts: Int          = math.max(1, elemBits / beatBits)
-  def write: ScratchWrite = new ScratchWrite(indexBits, elemBits, elems, parts)
+  def write: ScratchWrite = new ScratchWrite(indexBits, elemBits, elems, parts, tagBits)
 }
 
 object ScratchShape {
-  def uop(p: VtaParams): ScratchShape = ScratchShape(p.uopDepth, p.uopElemBits, p.axiDataBits)
-  def inp(p: VtaParams): ScratchShape = ScratchShape(p.inpDepth, p.inpElemBits, p.axiDataBits)
-  def wgt(p: VtaParams): ScratchShape = ScratchShape(p.wgtDepth, p.wgtElemBits, p.axiDataBits)
-  def acc(p: VtaParams): ScratchShape = ScratchShape(p.accDepth, p.accElemBits, p.axiDataBits)
-  def out(p: VtaParams): ScratchShape = ScratchShape(p.accDepth, p.outElemBits, p.axiDataBits)
+  def uop(p: VtaParams): ScratchShape = ScratchShape(p.uopDepth, p.uopElemBits, p.axiDataBits, p.tagBits)
+  def inp(p: VtaParams): ScratchShape = ScratchShape(p.inpDepth, p.inpElemBits, p.axiDataBits, p.tagBits)
+  def wgt(p: VtaParams): ScratchShape = ScratchShape(p.wgtDepth, p.wgtElemBits, p.axiDataBits, p.tagBits)
+  def acc(p: VtaParams): ScratchShape = ScratchShape(p.accDepth, p.accElemBits, p.axiDataBits, p.tagBits)
+  def out(p: VtaParams): ScratchShape = ScratchShape(p.accDepth, p.outElemBits, p.axiDataBits, p.tagBits)
 }

@@ -33,6 +33,7 @@ class SpecMismatch(message: String) extends RuntimeException(message)
 
 /** Everything the hardware knows of its configuration: read from the resolved JSON, never written by hand.
   *
+  * `trace` and `stalls` are for simulation only ([[openvta.util.WriteTap]], [[openvta.util.StallPoint]]): without them nothing is built.
   * Widths in bits and sizes in bytes unless the name says otherwise; U, I, W, A are `uopIndexBits` and so on.
   */
 case class VtaParams(
@@ -64,6 +65,8 @@ case class VtaParams(
     registers: Seq[RegisterSpec],
     registerLayouts: Map[String, LayoutSpec],
     counters: Seq[String],
+    trace: Boolean = false,
+    stalls: Boolean = false,
 ) {
   private def log2(n: Int): Int = {
     require(n > 0 && (n & (n - 1)) == 0, s"$n is not a power of two")
@@ -87,6 +90,9 @@ case class VtaParams(
   val axiDataBytes: Int = axiDataBits / 8
   val insnBits: Int     = 128
   val indexBits: Int    = 32
+
+  /** Bits of the instruction index that goes along with every write: none unless `trace`. */
+  val tagBits: Int = if (trace) indexBits else 0
 
   def has(extension: String): Boolean = extensions.contains(extension)
 

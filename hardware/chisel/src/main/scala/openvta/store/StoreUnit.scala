@@ -5,7 +5,7 @@ import chisel3._
 import chisel3.util._
 import openvta.mem.{AxiAddress, AxiResponse, AxiWriteChannels, ScratchRead}
 import openvta.spec._
-import openvta.util.Bits
+import openvta.util.{Bits, StallPoint}
 
 /** Ports of the [[StoreUnit]]. */
 class StoreUnitIO(p: VtaParams) extends Bundle {
@@ -96,7 +96,7 @@ class StoreUnit(p: VtaParams) extends Module {
   private val pending = Module(new Queue(new StoreBurst(p), math.max(2, p.axiOutstanding)))
   private val address = Module(new Queue(new AxiAddress(p), 2))
   private val plan    = Module(new Queue(new StoreBurst(p), math.max(2, p.axiOutstanding)))
-  planner.io.task :<>= task.io.deq
+  planner.io.task :<>= StallPoint(p, task.io.deq)
   planner.io.halt := io.halt || busFault
 
   private val burst = planner.io.burst
@@ -110,8 +110,9 @@ class StoreUnit(p: VtaParams) extends Module {
   address.io.enq.bits.id   := 0.U
   address.io.enq.bits.addr := burst.bits.address
   address.io.enq.bits.len  := burst.bits.beats - 1.U
+  address.io.enq.bits.tag  := Bits.low(burst.bits.index, p.tagBits)
   io.axiWrite.aw :<>= address.io.deq
-  reader.io.burst :<>= plan.io.deq
+  reader.io.burst :<>= StallPoint(p, plan.io.deq)
   io.axiWrite.w :<>= reader.io.beat
   reader.io.outRead :<>= io.outRead
 

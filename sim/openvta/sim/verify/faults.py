@@ -1,0 +1,362 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Faults on purpose: damaged streams, lost tokens, bus errors, lost responses, and soft resets in any cycle.
+
+After every one of them a known program must run exactly as on fsim, without a hard reset where the specification
+promises that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from openvta.sim.cosim.cache import Progress, tell
+from openvta.sim.cosim.errors import SimulationFailed
+from openvta.sim.cosim.session import IDEAL, BusFault, MemoryModel
+from openvta.sim.verify.campaign import memory_model
+from openvta.sim.verify.configs import configuration
+from openvta.sim.verify.generator import NAMES, AREA, Bytes, Generator, RandomProgram
+from openvta.sim.verify.rig import GUARD_BYTES, IMAGE_BYTES, RtlRun, Rig
+from openvta.spec import Cause, Opcode, Program, Queue, Unit
+from openvta.spec.asm import format_program
+from openvta.spec.insn import decode, encode, isa_of, static_fault
+
+WATCHDOG = 3000
+"""Cycles without progress that these runs call an error."""
+LENGTH = 24
+LOST = 4
+KINDS = ("mutation", "token", "bus", "lost", "reset")
+TIMING_CAUSES = frozenset({Cause.WATCHDOG, Cause.TOKEN_OVERFLOW})
+OUT_START = GUARD_BYTES + NAMES.index("out") * AREA
+
+
+@dataclass
+class FaultResult:
+    """What a campaign of faults did: trials and outcomes by kind, and what went wrong, in words."""
+
+    config: str
+    label: str
+    seeds: tuple[int, ...]
+    trials: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    instructions: int = 0
+    seconds: float = 0.0
+    failures: list[str] = field(default_factory=list)
+
+
+class FaultCampaign:
+    """Trials on one rig.
+
+    Args:
+        rig: both backends.
+        seed: of everything random.
+        result: where trials are counted.
+    """
+
+    def __init__(self, rig: Rig, seed: int, result: FaultResult) -> None:
+        self.rig = rig
+        self.seed = seed
+        self.result = result
+        self.rng = np.random.default_rng([seed, 0xFA17])
+        self.generator = Generator(rig.config, seed, ops=8)
+        self.reference = self.generator.program(LENGTH)
+        self._trial = ""
+
+    # the pieces ----------------------------------------------------------------------------------
+
+    def start(self) -> bool:
+        """Fill both sides and see that they agree before anything is broken."""
+        self.rig.set_memory(IDEAL)
+        return self._agree("before any fault", self.reference, fill=True)
+
+    def _fail(self, text: str, words: bytes | None = None) -> None:
+        config = self.rig.config
+        shown = ""
+        if words is not None:
+            try:
+                shown = "\n" + format_program(Program.from_bytes(config, words))
+            except Exception as error:  # noqa: BLE001 - a damaged stream may not disassemble; its words still tell
+                shown = f"\n{error}\n" + "\n".join(words[k : k + 16][::-1].hex() for k in range(0, len(words), 16))
+        command = f"openvta verify faults --config {config.name} --seed {self.seed} --trials {self.total()}"
+        self.result.failures.append(f"{self._trial}: {text}{shown}\nrepeat with: {command}")
+
+    def total(self) -> int:
+        """Trials so far."""
+        return sum(self.result.trials.values())
+
+    def _agree(self, when: str, program: RandomProgram, *, fill: bool = False) -> bool:
+        """Whether a legal program runs the same on both sides now, scratchpads refilled where asked."""
+        found = self.rig.fill(program.areas) if fill else None
+        if found is None:
+            self.rig.write_areas(program.areas)
+            found = self.rig.compare(program.program)
+        if found is not None:
+            self._fail(f"{when}: {found.text}")
+            return False
+        self.result.instructions += len(program.program.words)
+        return True
+
+    def _recover(self, when: str) -> bool:
+        """Soft reset, then the reference program exactly."""
+        self.rig.set_memory(IDEAL)
+        if not self.rig.soft_reset():
+            self._fail(f"{when}: the soft reset did not end")
+            self.rig.rtl.hard_reset()
+            return False
+        return self._agree(f"{when}, soft reset", self.reference, fill=True)
+
+    def _areas(self, program: RandomProgram) -> None:
+        self.rig.write_areas(program.areas)
+        self.rig.rtl.write(self.rig.base, np.zeros(GUARD_BYTES, np.uint8))
+
+    def _outside(self, before: Bytes) -> str | None:
+        """What was written outside the area that STORE may write, in words."""
+        after = self.rig.rtl.read(self.rig.base, IMAGE_BYTES)
+        different = np.flatnonzero(before != after)
+        beyond = different[(different < OUT_START) | (different >= OUT_START + AREA)]
+        return f"{beyond.size} bytes outside the given buffers written, first at {beyond[0]:#x}" if beyond.size else None
+
+    def _ends(self, run: RtlRun, words: bytes) -> bool:
+        if not run.stopped:
+            self._fail(f"the RTL hangs: {len(run.events)} instructions retired", words)
+        return run.stopped
+
+    # damaged streams -----------------------------------------------------------------------------
+
+    def mutation(self) -> None:
+        """A stream with flipped bits ends: as on fsim, or with a sticky error whose index is that of a bad instruction."""
+        program = self.generator.program(LENGTH)
+        words = bytearray(program.program.to_bytes())
+        count = int(self.rng.integers(1, 4))
+        for _ in range(count):
+            bit = int(self.rng.integers(8 * len(words)))
+            words[bit // 8] ^= 1 << bit % 8
+        areas = dict(program.areas)
+        if self.rng.random() < 0.3:
+            uops = areas["uop"].copy()
+            for _ in range(8):
+                uops[int(self.rng.integers(0, 4 * LENGTH))] ^= 1 << int(self.rng.integers(8))
+            areas["uop"] = uops
+        stream = self._contained(bytes(words), program.program)
+        self.rig.write_areas(areas)
+        before = self.rig.rtl.read(self.rig.base, IMAGE_BYTES)
+        outcome = self.rig.run_fsim(stream)
+        run = self.rig.run_rtl(stream, watchdog=WATCHDOG)
+        if not self._ends(run, stream):
+            self.rig.rtl.hard_reset()
+            self._recover("after a hang")
+            return
+        written = self._outside(before)
+        if written:
+            self._fail(written, stream)
+        if outcome.fault is None and run.error is not None:
+            self._fail(f"the RTL reports {run.error.cause.name} at {run.error.index}, fsim nothing", stream)
+        if outcome.fault is not None and run.error is None and outcome.fault.cause not in TIMING_CAUSES:
+            self._fail(f"fsim reports {outcome.fault.cause.name} at {outcome.fault.index}, the RTL nothing", stream)
+        self.result.outcomes["clean" if run.error is None else run.error.cause.name] += 1
+        if run.error is not None:
+            self._sensible(run, stream)
+        self._recover("after a damaged stream")
+
+    def _contained(self, stream: bytes, original: Program) -> bytes:
+        """Put back instructions that would legally use memory outside the areas: such addresses were given by us."""
+        config = self.rig.config
+        sizes = {0: config.uop_bytes, 1: config.wgt_bytes, 2: config.inp_bytes, 3: config.acc_bytes, 4: config.out_bytes,
+                 5: config.acc8_bytes, 6: config.acc8_bytes}  # fmt: skip
+        words = list(Program.from_bytes(config, stream).words) if len(stream) % 16 == 0 else []
+        for at, word in enumerate(words):
+            if static_fault(config, word, last=at == len(words) - 1) is not None or word & 7 not in (0, 1):
+                continue
+            insn = decode(config, word)
+            span = (max(insn["y_size"], 1) - 1) * insn["x_stride"] + insn["x_size"]
+            if not insn.is_noop and (insn["dram_base"] + span) * sizes[insn["memory_id"]] > AREA:
+                words[at] = original.words[at]
+        return b"".join(word.to_bytes(16, "little") for word in words)
+
+    def _sensible(self, run: RtlRun, stream: bytes) -> None:
+        """The error registers must say what fsim could also have found: the cause at the index, or a real fault there."""
+        error = run.error
+        if error is None or error.cause in TIMING_CAUSES:
+            return
+        config = self.rig.config
+        words = Program.from_bytes(config, stream).words
+        if error.index >= len(words):
+            self._fail(f"{error.cause.name} at instruction {error.index} of {len(words)}", stream)
+            return
+        static = static_fault(config, words[error.index], last=error.index == len(words) - 1)
+        if error.unit is Unit.FETCH and error.cause is not Cause.BUS_READ:
+            if static is None or static.cause is not error.cause:
+                self._fail(f"the RTL refuses instruction {error.index} with {error.cause.name}, the rules say {static}", stream)
+        elif static is not None and error.cause is Cause.INDEX_RANGE:
+            self._fail(f"instruction {error.index} ran although it is illegal: {static.detail}", stream)
+
+    # lost tokens ---------------------------------------------------------------------------------
+
+    def token(self) -> None:
+        """A stream that lacks a push is reported by the watchdog, with the queue that is waited for."""
+        program = self.generator.program(LENGTH)
+        config = self.rig.config
+        layout = isa_of(config)
+        words = list(program.program.words)
+        pushes = [
+            (at, flag) for at, word in enumerate(words) for flag in ("push_prev", "push_next")
+            if decode(config, word)[flag]
+        ]  # fmt: skip
+        if not pushes:
+            return
+        at, flag = pushes[int(self.rng.integers(len(pushes)))]
+        entry = layout.layout_of(words[at] & 7)
+        if entry is None:
+            return
+        words[at] &= ~entry.field(flag).mask
+        stream = b"".join(word.to_bytes(16, "little") for word in words)
+        self._areas(program)
+        outcome = self.rig.run_fsim(stream)
+        run = self.rig.run_rtl(stream, watchdog=WATCHDOG)
+        if not self._ends(run, stream):
+            self.rig.rtl.hard_reset()
+        elif outcome.fault is None or outcome.fault.cause is not Cause.WATCHDOG:
+            self._fail(f"fsim did not see that instruction {at} lacks {flag}", stream)
+        elif run.error is None or run.error.cause is not Cause.WATCHDOG:
+            self._fail(f"the RTL reports {run.error} instead of a watchdog", stream)
+        else:
+            same = (run.error.unit, run.error.wait, run.error.finish) == (
+                outcome.fault.unit, outcome.fault.wait, outcome.fault.finish,
+            )  # fmt: skip
+            if not same:
+                self._fail(f"waits: {run.error} on the RTL, {outcome.fault} on fsim", stream)
+            self.result.outcomes[f"waits for {_queues(run.error.wait)}"] += 1
+        self._recover("after a lost token")
+
+    # the bus -------------------------------------------------------------------------------------
+
+    def bus(self) -> None:
+        """SLVERR or DECERR on some beat the program uses: cause, channel and address are held, nothing finishes."""
+        program = self.generator.program(LENGTH)
+        stream = program.program.to_bytes()
+        address, write = self._beat(program)
+        response = int(self.rng.integers(2, 4))
+        bytes_ = self.rig.config.axi_data_bytes
+        fault = BusFault(address // bytes_ * bytes_, bytes_, response, write)
+        self._areas(program)
+        model = memory_model("bus", self.rng) if self.rng.random() < 0.5 else IDEAL
+        self.rig.set_memory(model, (fault,))
+        run = self.rig.run_rtl(stream, watchdog=max(WATCHDOG, 4 * (model.read_latency + model.spread)))
+        self.rig.set_memory(IDEAL)
+        if not self._ends(run, stream):
+            self.rig.rtl.hard_reset()
+        elif run.error is None:
+            self._fail(f"{'write' if write else 'read'} error at {address:#x} went unnoticed", stream)
+        else:
+            cause = Cause.BUS_WRITE if write else Cause.BUS_READ
+            if run.error.cause is not cause:
+                self._fail(f"{run.error.cause.name} instead of {cause.name} at {address:#x}", stream)
+            elif not write and run.error.address // bytes_ != address // bytes_:
+                self._fail(f"ERROR_ADDR {run.error.address:#x}, the fault was at {address:#x}", stream)
+            elif write and not run.error.address <= address + bytes_:
+                self._fail(f"ERROR_ADDR {run.error.address:#x} is behind the fault at {address:#x}", stream)
+            self.result.outcomes[f"{cause.name} channel {run.error.channel} {'SLVERR' if response == 2 else 'DECERR'}"] += 1
+        self._recover("after a bus error")
+
+    def _beat(self, program: RandomProgram) -> tuple[int, bool]:
+        """A byte that the program reads or writes: of the stream, or of a transfer drawn at random."""
+        config = self.rig.config
+        sizes = {0: ("uop", config.uop_bytes), 1: ("wgt", config.wgt_bytes), 2: ("inp", config.inp_bytes),
+                 3: ("acc", config.acc_bytes), 4: ("out", config.out_bytes), 5: ("acc", config.acc8_bytes),
+                 6: ("acc", config.acc8_bytes)}  # fmt: skip
+        insns = [decode(config, word) for word in program.program.words]
+        moves = [insn for insn in insns if insn.opcode in (Opcode.LOAD, Opcode.STORE) and not insn.is_noop]
+        choice = int(self.rng.integers(len(moves) + 3))
+        if choice >= len(moves):
+            return self.rig.stream + int(self.rng.integers(16 * len(insns))), False
+        insn = moves[choice]
+        name, size = sizes[insn["memory_id"]]
+        row, column = int(self.rng.integers(insn["y_size"])), int(self.rng.integers(insn["x_size"]))
+        element = insn["dram_base"] + row * insn["x_stride"] + column
+        address = self.rig.areas[name] + element * size + int(self.rng.integers(size))
+        return address, insn.opcode is Opcode.STORE
+
+    def lost(self) -> None:
+        """A response that never comes is a watchdog error; it comes after the soft reset, and changes nothing."""
+        program = self.generator.program(LENGTH)
+        stream = program.program.to_bytes()
+        address, write = self._beat(program)
+        bytes_ = self.rig.config.axi_data_bytes
+        self._areas(program)
+        self.rig.set_memory(IDEAL, (BusFault(address // bytes_ * bytes_, bytes_, LOST, write),))
+        run = self.rig.run_rtl(stream, watchdog=WATCHDOG)
+        if not self._ends(run, stream):
+            self.rig.rtl.hard_reset()
+        elif run.error is None or run.error.cause is not Cause.WATCHDOG:
+            self._fail(f"no response at {address:#x}: the RTL reports {run.error}", stream)
+        self.result.outcomes["WATCHDOG, lost response"] += 1
+        if not self.rig.soft_reset():
+            self._fail("lost response: the soft reset did not end", stream)
+            self.rig.rtl.hard_reset()
+        self._recover("after a lost response")
+
+    # reset ---------------------------------------------------------------------------------------
+
+    def reset(self) -> None:
+        """A soft reset in a random cycle of a run; the next run is exact."""
+        program = self.generator.program(LENGTH)
+        self._areas(program)
+        model = memory_model("inside", self.rng) if self.rng.random() < 0.6 else IDEAL
+        self.rig.set_memory(model)
+        self.rig.start_rtl(program.program.to_bytes())
+        self.rig.rtl.delay(int(self.rng.integers(1, 40 * LENGTH if self.rng.random() < 0.7 else 8 * LENGTH)))
+        if not self.rig.soft_reset():
+            self._fail("the soft reset did not end", program.program.to_bytes())
+            self.rig.rtl.hard_reset()
+        self.result.outcomes["reset"] += 1
+        if self.rng.random() < 0.5:
+            self.rig.set_memory(memory_model("inside", self.rng))
+        self._agree("after a soft reset", self.reference, fill=True)
+        self.rig.set_memory(IDEAL)
+
+    def run(self, trials: int, kinds: tuple[str, ...] = KINDS) -> None:
+        """Trials of these kinds in turn; stops at the first failure."""
+        if not self.start():
+            return
+        for number in range(trials):
+            kind = kinds[number % len(kinds)]
+            self._trial = f"trial {number} ({kind}), configuration {self.rig.config.name}, seed {self.seed}"
+            self.result.trials[kind] += 1
+            try:
+                getattr(self, kind)()
+            except SimulationFailed as error:
+                self._fail(str(error))
+            if self.result.failures:
+                return
+
+
+def _queues(wait: int) -> str:
+    return "+".join(queue.name for queue in Queue if wait >> queue & 1) or "memory"
+
+
+def run_faults(
+    name: str, seeds: tuple[int, ...], trials: int, *, progress: Progress | None = None
+) -> FaultResult:
+    """``trials`` faults on one configuration, shared among the seeds.
+
+    Raises:
+        ConfigError, ToolMissing, BuildFailed, SimulationFailed: as the names say.
+    """
+    config = configuration(name)
+    result = FaultResult(name, config.label, tuple(seeds))
+    started = time.monotonic()
+    for seed in seeds:
+        with Rig(config, seed=seed, progress=progress) as rig:
+            FaultCampaign(rig, seed, result).run(-(-trials // len(seeds)))
+        tell(progress, f"{name}: seed {seed}, {sum(result.trials.values())} faults, {len(result.failures)} failures")
+        if result.failures:
+            break
+    result.seconds = time.monotonic() - started
+    return result
+
+
+__all__ = ["KINDS", "FaultCampaign", "FaultResult", "MemoryModel", "encode", "run_faults"]
