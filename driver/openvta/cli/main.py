@@ -25,6 +25,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "disasm": ("openvta.cli.disasm", "a bundle or program into assembly text"),
     "bench": ("openvta.cli.bench", "measure: fsim, layer"),
     "demo": ("openvta.cli.demo_command", "digit networks from ONNX to three equal answers"),
+    "verify": ("openvta.cli.verify", "random programs and faults on the RTL, against fsim"),
     "spec": ("openvta.cli.spec", "write or check the files derived from the specification"),
 }
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from openvta.sim.verify.plan import Cells, Draft, Planner, PlanFull
+from openvta.sim.verify.plan import Cells, Draft, PlanFull, Planner
 from openvta.spec import AluOpcode, HardwareConfig, MemId, Opcode, Program, RequantMode
 from openvta.spec.bins import DISTANCES
 from openvta.spec.insn import isa_of
@@ -175,9 +175,7 @@ class Generator:
         if base + total == depth:
             bins.append(f"end.{name}")
         reads: dict[str, Cells] = {}
-        if space is None and not uop and self._maybe(0.3):
-            reads = self._feedback(values, element)
-        elif space == "inp" and self._maybe(0.3):
+        if (space is None and not uop and self._maybe(0.3)) or (space == "inp" and self._maybe(0.3)):
             reads = self._feedback(values, element)
         if reads:
             bins.append(f"feedback.{name}")
@@ -286,9 +284,7 @@ class Generator:
             else:
                 for k in range(behind, count):
                     draws["dst"][k] = draws["dst"][k - behind]
-        words = [
-            layout.encode({name: int(draws[name][k]) for name in ("dst", "src", "wgt")}) for k in range(count)
-        ]
+        words = [layout.encode({name: int(draws[name][k]) for name in ("dst", "src", "wgt")}) for k in range(count)]
         return values, _Uops(words, 0, draws)
 
     def _place(self, uops: _Uops) -> tuple[Draft, int]:

@@ -56,7 +56,7 @@ def fill_program(config: HardwareConfig) -> Program:
         return make(Opcode.LOAD, memory_id=int(memory), y_size=depth // row, x_size=row, x_stride=0, **tokens)
 
     c = config
-    inner = min(16, c.acc_depth)
+    inner = min(16, c.acc_depth // 2)
     insns = [
         load(MemId.INP, c.inp_depth, c.inp_bytes),
         load(MemId.WGT, c.wgt_depth, c.wgt_bytes, push_next=1),
@@ -215,7 +215,9 @@ class Rig:
             (index, value), (other, found) = expected[at], got[at]
             text = describe(self.config, program.words[index])
             if index != other:
-                return Mismatch(f"{unit.name.lower()} unit, event {at}: instruction {other} retired instead of {index} [{text}]")
+                return Mismatch(
+                    f"{unit.name.lower()} unit, event {at}: instruction {other} retired instead of {index} [{text}]"
+                )
             return Mismatch(
                 f"{unit.name.lower()} unit, event {at}: instruction {index} [{text}] wrote other values "
                 f"(hash {found:016x} on the RTL, {value:016x} on fsim)"
