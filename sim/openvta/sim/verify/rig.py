@@ -149,10 +149,8 @@ class Rig:
         stopped = rtl.wait(cycles=cycles)
         names = sorted(EXACT_COUNTERS)
         offsets = [OFFSETS[name] for name in ("ERROR", "ERROR_INDEX", "ERROR_ADDR_LO", "ERROR_ADDR_HI", "CYCLES")]
-        values = rtl.read_registers(
-            [*offsets, OFFSETS["ACC_WRITES"], *(OFFSETS[f"COUNTER_{name.upper()}"] for name in names)]
-        )
-        counters = dict(zip(["acc_writes", *names], values[5:], strict=True))
+        values = rtl.read_registers([*offsets, *(OFFSETS[f"COUNTER_{name.upper()}"] for name in names)])
+        counters = dict(zip(names, values[5:], strict=True))
         error = None
         if values[0]:
             word = ERROR.decode(values[0])

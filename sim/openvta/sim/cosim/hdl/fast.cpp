@@ -304,6 +304,7 @@ void fast_write(svBit awvalid, svBit wvalid, svBit wlast, svBit bready, int awid
 }
 
 void fast_retire(svBit load, svBit compute, svBit store, int loadIndex, int computeIndex, int storeIndex) {
+    if (inReset) return;  // registers may start with anything
     auto add = [](uint32_t unit, int index) {
         uint32_t tag = static_cast<uint32_t>(index);
         retired.push_back({cycle, TRACED ? hashOf(tag) : 0, unit, tag});
@@ -428,7 +429,12 @@ void fast_settings(uint64_t readLatency, uint64_t writeLatency, uint32_t outstan
     randomState = mix(seed + HASH_STEP) | 1;
 }
 
-void fast_clear_faults() { faults.clear(); }
+// Responses that were held back come now.
+void fast_clear_faults() {
+    faults.clear();
+    for (Response& response : responses)
+        if (response.code == kLost) response.code = 0;
+}
 
 void fast_fault(uint64_t base, uint64_t bytes, uint32_t response, uint32_t write) {
     faults.push_back({base, bytes, response, write != 0});
