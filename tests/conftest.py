@@ -13,6 +13,7 @@ import pytest
 TESTS = Path(__file__).parent
 ALLOWED_SKIPS = TESTS / "skip-allowlist.txt"
 COVERED = pytest.StashKey[dict[str, dict[str, int]]]()
+FIGURES = pytest.StashKey[list[str]]()
 SKIPS = pytest.StashKey[list[tuple[str, str]]]()
 RecordCoverage = Callable[[str, str], None]
 
@@ -28,6 +29,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "long: a campaign that runs with --long only")
     config.stash[COVERED] = {}
     config.stash[SKIPS] = []
+    config.stash[FIGURES] = []
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -70,6 +72,12 @@ def record_coverage(request: pytest.FixtureRequest) -> RecordCoverage:
         by_config[config] = by_config.get(config, 0) + 1
 
     return record
+
+
+@pytest.fixture
+def show_figures(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Print a line at the end of the log: what a campaign ran and found."""
+    return request.config.stash[FIGURES].append
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -115,6 +123,7 @@ def pytest_testnodedown(node: object, error: object) -> None:
     for nodeid, reason in output.get("skips", []):
         if (str(nodeid), str(reason)) not in config.stash[SKIPS]:
             config.stash[SKIPS].append((str(nodeid), str(reason)))
+    config.stash[FIGURES] += [str(line) for line in output.get("figures", [])]
     for backend, counts in output.get("covered", {}).items():
         mine = config.stash[COVERED].setdefault(backend, {})
         for name, count in counts.items():
@@ -126,6 +135,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         output = session.config.workeroutput  # type: ignore[attr-defined]
         output["skips"] = session.config.stash[SKIPS]
         output["covered"] = session.config.stash[COVERED]
+        output["figures"] = session.config.stash[FIGURES]
         return
     bad = [(nodeid, reason) for nodeid, reason in session.config.stash[SKIPS] if not _allowed(nodeid, reason)]
     if bad and session.exitstatus == pytest.ExitCode.OK:
@@ -137,6 +147,10 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for nodeid, reason in skips:
         word = "allowed skip" if _allowed(nodeid, reason) else "SKIP NOT ON THE ALLOW-LIST"
         terminalreporter.write_line(f"{word}: {nodeid}: {reason}")
+    if config.stash[FIGURES]:
+        terminalreporter.section("campaigns")
+    for line in sorted(config.stash[FIGURES]):
+        terminalreporter.write_line(line)
     covered = config.stash[COVERED]
     if covered:
         terminalreporter.section("backends and configurations covered")

@@ -314,7 +314,9 @@ void fast_retire(svBit load, svBit compute, svBit store, int loadIndex, int comp
     if (store) add(3, storeIndex);
 }
 
-void fast_gemm_last() { gemmEnds.push_back(cycle); }
+void fast_gemm_last() {
+    if (!inReset) gemmEnds.push_back(cycle);
+}
 // What trace_taps.sv says.
 void fast_cell(int memory_, int tag, int address, int word, int value) {
     wrote(static_cast<uint32_t>(memory_), static_cast<uint32_t>(tag), static_cast<uint32_t>(address),

@@ -44,7 +44,9 @@ object Elaborate {
     def needed(option: String): Path =
       Paths.get(values.getOrElse(option, throw new Usage(s"option $option is missing")))
     val extras = values.get("--build").toSeq.flatMap(_.split(",")).toSet
-    (extras -- builds).foreach(extra => throw new Usage(s"--build $extra: known: ${builds.toSeq.sorted.mkString(", ")}"))
+    (extras -- builds).foreach(extra =>
+      throw new Usage(s"--build $extra: known: ${builds.toSeq.sorted.mkString(", ")}")
+    )
     Arguments(needed("--config"), needed("--out"), values.getOrElse("--top", "VtaTop"), extras)
   }
 

@@ -53,7 +53,7 @@ class ComputeUnitIO(p: VtaParams) extends Bundle {
   val requantBusy = Output(Bool())
 
   /** Pulses for the counters, one a cycle: micro-ops taken, elements requantized, elements written to acc (loads not counted). */
-  val gemmUop       = Output(Bool())
+  val gemmUop = Output(Bool())
 
   /** Pulse: the last micro-op of a GEMM is taken (for traces; the n-th pulse is the n-th GEMM that has micro-ops). */
   val gemmLast      = Output(Bool())
