@@ -141,6 +141,7 @@ class CosimTransport:
         """Cycles of the last micro-op of each GEMM that has any, in order, since the last call."""
         ends, self._gemm_ends = self._gemm_ends, []
         return ends
+
     def trace_hashes(self) -> list[tuple[int, int, int, int]]:
         """Retired instructions since the last call: (cycle, unit, index, hash of the cells written).
 

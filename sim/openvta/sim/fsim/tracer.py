@@ -43,6 +43,6 @@ class Tracer:
         """Device memory a STORE wrote, one cell a byte."""
         memory = self._machine.memory
         rows = [memory.read(span.address + row * span.pitch, span.row_bytes) for row in range(span.rows)]
-        starts = np.uint64(span.address) + np.uint64(span.pitch) * np.arange(span.rows, dtype=np.uint64)
-        addresses = (starts[:, None] + np.arange(span.row_bytes, dtype=np.uint64)).reshape(-1)
+        starts = np.array([span.address + row * span.pitch for row in range(span.rows)], np.uint64)
+        addresses = np.add.outer(starts, np.arange(span.row_bytes, dtype=np.uint64)).reshape(-1)
         return Cells(int(Memory.DRAM), addresses, np.concatenate(rows).reshape(-1, 1))

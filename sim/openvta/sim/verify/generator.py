@@ -89,7 +89,7 @@ class Generator:
         """A program of about ``length`` instructions, FINISH included."""
         self._count += 1
         self._words, self._recent, self._before = [], [], ""
-        kinds = [self._inp, self._wgt, self._acc, self._uses, self._uses, self._uses, self._store, self._noop]
+        kinds = [self._inp, self._wgt, self._acc, self._acc, self._uses, self._uses, self._uses, self._store, self._noop]
         if self.config.has("requant"):
             kinds.append(self._requants)
         limit = AREA // 4 - 64
@@ -320,16 +320,26 @@ class Generator:
         else:
             drafts = []
         gemm = bool(self._maybe(0.4))
-        both = min(c.acc_depth, c.inp_depth)
-        values, uops = self._loops(c.acc_depth, c.inp_depth if gemm else both, c.wgt_depth)
+        values, uops = self._loops(c.acc_depth, min(c.acc_depth, c.inp_depth), c.wgt_depth)
         place_load, place = self._place(uops)
         drafts.append(place_load)
         values.update(uop_begin=place, uop_end=place + len(uops.words))
         for _ in range(self._int(1, 3)):
+            if self._maybe(0.2):
+                drafts += self._between()
             drafts.append(self._gemm(values, uops) if gemm else self._alu(values, uops))
-            if self._maybe(0.2) and not gemm:
-                gemm = True
+            if self._maybe(0.2):
+                gemm = not gemm
         return drafts
+
+    def _between(self) -> list[Draft]:
+        """Something else for the compute unit, so that instructions of every kind follow each other."""
+        kind = self._int(0, 2)
+        if kind == 0:
+            return self._acc()
+        if kind == 1 and self.config.has("requant"):
+            return [self._requant()]
+        return self._noop()
 
     @staticmethod
     def _walk(values: dict[str, int], uops: _Uops, name: str) -> Cells:
