@@ -320,7 +320,9 @@ class Generator:
         else:
             drafts = []
         gemm = bool(self._maybe(0.4))
-        values, uops = self._loops(c.acc_depth, min(c.acc_depth, c.inp_depth), c.wgt_depth)
+        only = gemm and bool(self._maybe())
+        sources = c.inp_depth if only else min(c.acc_depth, c.inp_depth)
+        values, uops = self._loops(c.acc_depth, sources, c.wgt_depth)
         place_load, place = self._place(uops)
         drafts.append(place_load)
         values.update(uop_begin=place, uop_end=place + len(uops.words))
@@ -328,7 +330,7 @@ class Generator:
             if self._maybe(0.2):
                 drafts += self._between()
             drafts.append(self._gemm(values, uops) if gemm else self._alu(values, uops))
-            if self._maybe(0.2):
+            if self._maybe(0.2) and not only:
                 gemm = not gemm
         return drafts
 
