@@ -89,7 +89,17 @@ class Generator:
         """A program of about ``length`` instructions, FINISH included."""
         self._count += 1
         self._words, self._recent, self._before = [], [], ""
-        kinds = [self._inp, self._wgt, self._acc, self._acc, self._uses, self._uses, self._uses, self._store, self._noop]
+        kinds = [
+            self._inp,
+            self._wgt,
+            self._acc,
+            self._acc,
+            self._uses,
+            self._uses,
+            self._uses,
+            self._store,
+            self._noop,
+        ]
         if self.config.has("requant"):
             kinds.append(self._requants)
         limit = AREA // 4 - 64
