@@ -18,6 +18,8 @@ EXAMPLE = "openvta bench layer --json layer.json"
 BENCHMARKS = {
     "layer": "one 3x3 convolution, 28x28, 128 to 128 channels, on the RTL",
     "fsim": "the functional simulator on the digit networks",
+    "scaling": "the same network on arrays of 16x16, 32x32 and 64x64",
+    "cosim": "a layer in a plain C++ loop and under cocotb, build time, the whole network",
     "resnet18": "the 19 convolutions of ResNet-18 after its stem, one program on the RTL, ideal memory and DRAM",
 }
 SCHEMA = 1

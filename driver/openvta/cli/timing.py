@@ -12,7 +12,8 @@ idles; the gap is shared out among what the compute unit did or waited for in be
 - ``alu``: ALU instructions,
 - ``other``: dispatch, pipelines, and anything else.
 
-``fill`` is what comes before the first micro-op of the run, ``drain`` what comes after the last.
+A layer without GEMM ends with its last instruction of the compute unit. ``fill`` is what comes before the first
+micro-op of the run, ``drain`` what comes after the last.
 """
 
 from __future__ import annotations
@@ -111,8 +112,6 @@ def analyse(bundle: Bundle, launch: LaunchResult) -> RunTiming:
     Raises:
         TimingError: the device does not report what is needed, or its events do not fit the program.
     """
-    if not launch.gemm_ends:
-        raise TimingError("the device reports no ends of GEMM instructions; use the device 'cosim'")
     retired, begin = retire_times(launch)
     insns = bundle.segments[launch.segment].program.insns()
     ends = deque(cycle - begin for cycle in launch.gemm_ends)
@@ -120,15 +119,20 @@ def analyse(bundle: Bundle, launch: LaunchResult) -> RunTiming:
     layers = [LayerTiming(info.name, info.macs) for info in infos]
     tokens = token_times(insns, retired)
     total = launch.counters["cycles"]
-    place, now = 0, 0
+    place, now, done = 0, 0, 0
     waits: list[tuple[str, int]] = []
     first = True
     for index, insn in enumerate(insns):
         if insn.unit is not Unit.COMPUTE:
             continue
         while place + 1 < len(layers) and index > infos[place].last_insn:
+            if not layers[place].uops:
+                _share(layers[place].stalls, None, waits, now, max(0, done - now))
+                waits.clear()
+                now, first = max(now, done), False
             layers[place].end = layers[place + 1].start = now
             place += 1
+        done = retired[index]
         for unit, when in tokens.get(index, {}).items():
             waits.append(("load" if unit is Unit.LOAD else "store", when))
         uops = gemm_uops(insn) if insn.opcode is Opcode.GEMM else 0
@@ -138,7 +142,10 @@ def analyse(bundle: Bundle, launch: LaunchResult) -> RunTiming:
                 waits.append((reason, retired[index]))
             continue
         if not ends:
-            raise TimingError(f"instruction {index}: the device reported {len(launch.gemm_ends)} GEMM ends only")
+            raise TimingError(
+                f"instruction {index}: the device reported the ends of {len(launch.gemm_ends)} GEMM only; "
+                "use the device 'cosim'"
+            )
         end = ends.popleft()
         layer = layers[place]
         layer.uops += uops

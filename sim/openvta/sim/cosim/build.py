@@ -62,6 +62,7 @@ class Harness:
         coverage: build with line and toggle coverage.
         defines: preprocessor symbols for SystemVerilog and C++.
         flags: further Verilator flags.
+        plain: no cocotb and no VPI: the last source has the main function and drives the clock.
     """
 
     toplevel: str
@@ -74,6 +75,7 @@ class Harness:
     coverage: bool = False
     defines: tuple[tuple[str, str], ...] = ()
     flags: tuple[str, ...] = ()
+    plain: bool = False
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,13 @@ def fast_harness(
         coverage=coverage,
         flags=("-LDFLAGS", "-rdynamic"),
     )
+
+
+def plain_harness(config: HardwareConfig) -> Harness:
+    """The same host and memory in a plain C++ loop: what the simulation costs without cocotb."""
+    defines = (("DATA_BITS", str(config.axi_data_bits)), ("ID_BITS", str(config.axi_id_bits)), ("PLAIN", "1"))
+    sources = (HDL / "fast_top.sv", HDL / "fast.cpp", HDL / "plain.cpp")
+    return Harness(toplevel="fast_top", sources=sources, defines=defines, plain=True)
 
 
 def agents_harness(
@@ -181,8 +190,8 @@ def verilate(
     for tool, package in (("g++", "g++"), ("make", "make"), ("perl", "perl")):
         toolchain.require(tool, "to build the simulator", package)
     libs, share = toolchain.cocotb_paths()
-    main = share / "lib" / "verilator" / "verilator.cpp"
-    extra = [*harness.sources, *harness.control, main]
+    main = () if harness.plain else (share / "lib" / "verilator" / "verilator.cpp",)
+    extra = [*harness.sources, *harness.control, *main]
     key = cache.hash_text(
         "verilate", cache.hash_files(design.files), repr(_without_paths(harness)), cache.hash_files(extra),
         str(root), str(libs), processor(), CXX, CXX_CHECKED, *WARNINGS, *SPEED, *CHECKED,
@@ -205,7 +214,13 @@ def verilate(
 
 
 def _verilate(
-    root: Path, libs: Path, main: Path, design: ElaboratedDesign, harness: Harness, work: Path, jobs: int
+    root: Path,
+    libs: Path,
+    main: tuple[Path, ...],
+    design: ElaboratedDesign,
+    harness: Harness,
+    work: Path,
+    jobs: int,
 ) -> None:
     cxx = CXX_CHECKED if harness.checked else CXX
     defines = [f"-D{name}={value}" for name, value in harness.defines]
@@ -217,15 +232,16 @@ def _verilate(
         lines += [f'public_flat_rd -module "{module}" -var "{signal}"' for module, signal in harness.watched]
         control[-1].write_text("\n".join(lines) + "\n", "utf-8")
     command = [
-        str(root / "bin" / "verilator"), "--cc", "--exe", "--vpi", "--timing", "--prefix", "Vtop", "-Mdir", str(work),
+        str(root / "bin" / "verilator"), "--cc", "--exe", "--prefix", "Vtop", "-Mdir", str(work),
+        *(["--no-timing"] if harness.plain else ["--vpi", "--timing"]),
         "-o", harness.toplevel, "--top-module", harness.toplevel, *WARNINGS,
         *(CHECKED if harness.checked else SPEED), *harness.flags, *defines,
         *(["--trace-vcd"] if harness.waves else []),
         *(["--coverage-line", "--coverage-toggle"] if harness.coverage else []),
         "-CFLAGS", " ".join([cxx, *defines]),
-        "-LDFLAGS", f"-Wl,-rpath,{libs} -L{libs} -lcocotbvpi_verilator",
+        *([] if harness.plain else ["-LDFLAGS", f"-Wl,-rpath,{libs} -L{libs} -lcocotbvpi_verilator"]),
         "--timescale", "1ns/1ps",
-        str(main), *map(str, control), *map(str, design.files), *map(str, harness.sources),
+        *map(str, main), *map(str, control), *map(str, design.files), *map(str, harness.sources),
     ]  # fmt: skip
     env = {"VERILATOR_ROOT": str(root)}
     toolchain.run_tool(
@@ -255,7 +271,9 @@ def _verilate(
 
 def _runtime(root: Path, cxx: str, harness: Harness) -> Path:
     """Object files of Verilator's run time, compiled once per flag set and shared by every build."""
-    names = ["verilated", "verilated_vpi", "verilated_timing", "verilated_threads", "verilated_dpi"]
+    names = ["verilated", "verilated_threads", "verilated_dpi"]
+    if not harness.plain:
+        names += ["verilated_vpi", "verilated_timing"]
     if harness.waves:
         names.append("verilated_vcd_c")
     if harness.coverage:
@@ -263,8 +281,8 @@ def _runtime(root: Path, cxx: str, harness: Harness) -> Path:
     include = root / "include"
     flags = [
         *cxx.split(), "-I.", f"-I{include}", f"-I{include / 'vltstd'}",
-        f"-DVM_COVERAGE={int(harness.coverage)}", "-DVM_SC=0", "-DVM_TIMING=1", f"-DVM_TRACE={int(harness.waves)}",
-        "-DVM_TRACE_FST=0", f"-DVM_TRACE_VCD={int(harness.waves)}", "-DVM_TRACE_SAIF=0", "-w",
+        f"-DVM_COVERAGE={int(harness.coverage)}", "-DVM_SC=0", f"-DVM_TIMING={int(not harness.plain)}",
+        f"-DVM_TRACE={int(harness.waves)}", "-DVM_TRACE_FST=0", f"-DVM_TRACE_VCD={int(harness.waves)}", "-DVM_TRACE_SAIF=0", "-w",
     ]  # fmt: skip
     key = cache.hash_text("runtime", str(root), processor(), *flags, *names)
     folder = cache.cache_folder() / "runtime" / key
