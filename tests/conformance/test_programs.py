@@ -15,6 +15,7 @@ from openvta.sim.fsim.check import CheckError
 from openvta.spec import HardwareConfig, Program, load_config, named_configs
 from openvta.spec.bundle import Bundle, Segment
 from openvta.spec.isa import TOKEN_FLAGS, Cause
+from openvta.spec.registers import CYCLE_SPLIT
 
 BACKENDS: dict[str, tuple[str, dict[str, Any]]] = {
     "fsim": ("fsim", {}),
@@ -66,6 +67,10 @@ def test_program(
     if "counters" in device.capabilities:
         assert result.counters["insns_retired"] == len(case.program)
         assert result.counters["insn_bytes"] == 16 * len(case.program)
+    if "cycles" in result.counters:
+        for unit, names in CYCLE_SPLIT.items():
+            split = {part: result.counters[part] for part in names}
+            assert sum(split.values()) == result.counters["cycles"], f"the cycles of {unit} are not explained: {split}"
     if backend != "fsim":
         other = devices("fsim", config)
         other.load(case.bundle)

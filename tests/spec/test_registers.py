@@ -6,7 +6,7 @@ from __future__ import annotations
 from openvta.spec import load_config
 from openvta.spec.config import EXTENSIONS
 from openvta.spec.isa import Cause, Queue, Unit
-from openvta.spec.registers import COUNTERS, ERROR, FEATURE_BITS, OFFSETS, REGISTER_SPACE_BYTES, REGISTERS
+from openvta.spec.registers import COUNTERS, CYCLE_SPLIT, ERROR, FEATURE_BITS, OFFSETS, REGISTER_SPACE_BYTES, REGISTERS
 from openvta.spec.resolve import feature_word
 
 
@@ -31,6 +31,14 @@ def test_offsets_are_words_of_their_own() -> None:
     assert all(offset % 4 == 0 and offset < REGISTER_SPACE_BYTES for offset in offsets)
     assert {register.access for register in REGISTERS} == {"rw", "ro", "w1c"}
     assert all(f"COUNTER_{name.upper()}" in OFFSETS for name, _ in COUNTERS)
+
+
+def test_every_cycle_of_a_unit_is_in_one_counter() -> None:
+    names = [name for name, _ in COUNTERS]
+    parts = [part for unit in CYCLE_SPLIT.values() for part in unit]
+    assert set(CYCLE_SPLIT) == {"fetch", "load", "compute", "store"}
+    assert len(set(parts)) == len(parts) and set(parts) <= set(names)
+    assert all(part.startswith(f"{unit}_") for unit, group in CYCLE_SPLIT.items() for part in group)
 
 
 def test_error_holds_every_cause_unit_and_queue() -> None:

@@ -111,13 +111,18 @@ class ReadPortMemory:
 
 
 class ScratchpadModel:
-    """Collects the writes of one write port into ``cells`` (index -> raw bits); parts never written read as zero."""
+    """Collects the writes of one write port into ``cells`` (index -> raw bits); parts never written read as zero.
+
+    Where the port has a ready pin, a write is made when it is taken, and does not change until then.
+    """
 
     def __init__(self, dut: Any, prefix: str, elem_bits: int, depth: int, config: HardwareConfig) -> None:
         def pin(name: str) -> Any:
             return getattr(dut, f"{prefix}_{name}")
 
         self._pins = (pin("valid"), pin("bits_index"), pin("bits_elemMask"), pin("bits_partMask"), pin("bits_data"))
+        self.ready = getattr(dut, f"{prefix}_ready", None)
+        self._offered: list[int] | None = None
         self._elem_bits, self._depth = elem_bits, depth
         beat = config.axi_data_bits
         self._elems, self._parts = max(1, beat // elem_bits), max(1, elem_bits // beat)
@@ -126,8 +131,15 @@ class ScratchpadModel:
     def sample(self) -> None:
         """Look at an edge."""
         if not value(self._pins[0]):
+            assert self._offered is None, "a write was taken back"
             return
-        index, elem_mask, part_mask, data = (value(handle) for handle in self._pins[1:])
+        offer = [value(handle) for handle in self._pins[1:]]
+        assert self._offered in (None, offer), "a write changed before it was taken"
+        self._offered = None
+        if self.ready is not None and not value(self.ready):
+            self._offered = offer
+            return
+        index, elem_mask, part_mask, data = offer
         width = self._elem_bits // self._parts
         mask = sum(((1 << width) - 1) << (width * k) for k in range(self._parts) if part_mask >> k & 1)
         for k in range(self._elems):

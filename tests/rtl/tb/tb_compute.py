@@ -314,6 +314,37 @@ async def requant_rate(dut: Any) -> None:
         assert cycles == (2 * half - 1) * CONFIG.requant_cycles, f"{cycles} cycles for {2 * half - 1} elements"
 
 
+@cocotb.test()
+async def overlap_rate(dut: Any) -> None:
+    """REQUANT and loads work beside GEMM, which keeps one micro-op a cycle across them; what they touch waits."""
+    bench = await bench_of(dut)
+    bench.pulses = True
+    span = min(8, (CONFIG.acc_depth - 8) // 2)
+    # Runs of four micro-ops for elements 0 .. span-1; REQUANT has the tile behind them.
+    load, ends = bench.uop_load(gemm_uops(bench, [k // 4 for k in range(4 * span)]))
+    near = make(Opcode.GEMM, **plain(iter_in=2), **ends)
+    requant = make(
+        Opcode.REQUANT, data_base=span, param_base=2 * span, iter_out=1, iter_in=span, data_factor_in=1, clear=1
+    )
+    fill = bench.acc_load(0, acc_values(bench, 2 * span + 3))
+    params = bench.acc_load(2 * span, acc_values(bench, 3))
+    beside = [params, requant] if CONFIG.has("requant") else [params]
+    await bench.run([fill, load])
+    log = await bench.run([near, *beside, near, near])
+    pulses = log.pulses["gemmUop"]
+    assert len(pulses) == 3 * 8 * span
+    assert pulses[-1] - pulses[0] == len(pulses) - 1, f"{pulses[-1] - pulses[0] + 1} cycles for {len(pulses)} micro-ops"
+    if CONFIG.has("requant"):
+        assert log.pulses["requantVector"][0] < pulses[-1], "REQUANT did not run beside GEMM"
+    # The same REQUANT on the elements of the GEMM behind it: that one waits for every element.
+    if CONFIG.has("requant"):
+        same = make(Opcode.REQUANT, **{**requant.fields, "data_base": 0})
+        for timing in (IDEAL, SLOW):
+            bench.timing = timing
+            for spread in (1, 3):
+                log = await bench.run([near, same, near, params, requant, near] * spread)
+
+
 class ComputePrograms(Generator):
     """Random programs of the compute unit alone, on elements with known contents."""
 

@@ -62,6 +62,7 @@ class Bench:
         """Start the clock and reset."""
         self.dut.io_request_valid.value = 0
         self.dut.io_halt.value = 0
+        self.pad.ready.value = 1
         self.dut.reset.value = 1
         Clock(self.dut.clock, 2, "ns").start()
         for _ in range(3):
@@ -99,6 +100,7 @@ class Bench:
             names = ("cause", "index", "channel", "address")
             self.errors.append({name: value(getattr(self.dut, f"io_error_bits_{name}")) for name in names})
         self._offer()
+        self.pad.ready.value = int(self.random.random() >= self.port.timing.stall)
         self.port.drive(self.cycle)
 
     def _check_done(self) -> None:

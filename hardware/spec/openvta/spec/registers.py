@@ -28,21 +28,31 @@ class Register:
 
 
 COUNTERS: tuple[tuple[str, str], ...] = (
-    ("fetch_busy", "cycles fetch had instructions left to read or dispatch"),
+    ("fetch_busy", "cycles fetch dispatched an instruction"),
     ("fetch_stall_queue", "cycles fetch held an instruction whose queue was full"),
-    ("load_busy", "cycles the load unit had an instruction in flight"),
-    ("load_wait_token", "cycles the load unit's next instruction waited for a token"),
-    ("load_wait_memory", "cycles the load unit waited for read data"),
-    ("compute_busy", "cycles the compute unit executed an instruction"),
-    ("compute_wait_token", "cycles the compute unit's next instruction waited for a token"),
-    ("compute_wait_memory", "cycles the compute unit waited for read data"),
-    ("compute_idle", "cycles the compute unit had no instruction"),
-    ("gemm_busy", "cycles a GEMM instruction executed"),
-    ("alu_busy", "cycles an ALU instruction executed"),
-    ("requant_busy", "cycles a REQUANT instruction executed"),
-    ("store_busy", "cycles the store unit had an instruction in flight"),
-    ("store_wait_token", "cycles the store unit's next instruction waited for a token"),
-    ("store_wait_memory", "cycles the store unit offered an address or data that the bus did not take"),
+    ("fetch_wait_memory", "cycles fetch had instructions left and none at hand"),
+    ("fetch_idle", "cycles every instruction was dispatched"),
+    ("load_busy", "cycles a loader worked and did not wait for data"),
+    ("load_wait_memory", "cycles instructions were in flight and every loader waited for data"),
+    ("load_wait_token", "cycles nothing was in flight and the next instruction waited for a token"),
+    ("load_idle", "cycles the load unit had no instruction"),
+    ("compute_gemm", "cycles a GEMM micro-op entered the pipeline"),
+    ("compute_alu", "cycles the ALU had an operation under way and no GEMM micro-op entered"),
+    ("compute_stall_requant", "cycles without a micro-op because an older REQUANT was not complete"),
+    ("compute_stall_pipeline", "cycles without a micro-op while the pipeline filled, drained or changed its kind"),
+    ("compute_wait_memory", "cycles without a micro-op because a load of uop or acc was not complete"),
+    ("compute_wait_token", "cycles without a micro-op because the next instruction waited for a token"),
+    ("compute_wait_finish", "cycles FINISH waited for the other units"),
+    ("compute_idle", "cycles the compute unit had nothing to do: fetch was behind"),
+    ("store_busy", "cycles the store unit prepared or sent data"),
+    ("store_wait_memory", "cycles the bus did not take an address or data, or only responses were missing"),
+    ("store_wait_token", "cycles nothing was in flight and the next instruction waited for a token"),
+    ("store_idle", "cycles the store unit had no instruction"),
+    ("compute_busy", "cycles the compute unit had an instruction"),
+    ("gemm_busy", "cycles a GEMM instruction was in flight"),
+    ("alu_busy", "cycles an ALU instruction was in flight"),
+    ("requant_busy", "cycles a REQUANT was in flight, beside others or not"),
+    ("requant_wait_port", "cycles REQUANT wanted to read acc and GEMM or ALU did"),
     ("gemm_uops", "GEMM micro-ops executed (reset included)"),
     ("alu_uops", "ALU micro-ops executed"),
     ("requant_vectors", "acc elements requantized"),
@@ -55,6 +65,17 @@ COUNTERS: tuple[tuple[str, str], ...] = (
     ("insns_retired", "instructions retired"),
 )
 """Counters of the last run, 32 bits each, cleared by launch; they stop with the run."""
+
+CYCLE_SPLIT: dict[str, tuple[str, ...]] = {
+    "fetch": ("fetch_busy", "fetch_stall_queue", "fetch_wait_memory", "fetch_idle"),
+    "load": ("load_busy", "load_wait_memory", "load_wait_token", "load_idle"),
+    "compute": (
+        "compute_gemm", "compute_alu", "compute_stall_requant", "compute_stall_pipeline", "compute_wait_memory",
+        "compute_wait_token", "compute_wait_finish", "compute_idle",
+    ),
+    "store": ("store_busy", "store_wait_memory", "store_wait_token", "store_idle"),
+}  # fmt: skip
+"""The counters that split the cycles of a unit: every cycle of a run is in exactly one of each unit, so they sum to CYCLES."""
 
 
 def _map() -> tuple[Register, ...]:

@@ -16,6 +16,8 @@ from openvta.sim.cosim.errors import BuildFailed, ToolMissing
 
 SBT_VERSION = "1.11.7"
 SBT_OPTIONS = ("-Dsbt.server.autostart=false", "-Dsbt.supershell=false", "-Dsbt.color=false")
+JVM_OPTIONS = ("-XX:TieredStopAtLevel=1",)
+"""Of the JVM that compiles: it ends before the optimising compiler would pay."""
 
 
 def repository() -> Path:
@@ -52,7 +54,7 @@ def sbt_command(cache: Path) -> list[str]:
     """
     found = shutil.which("sbt")
     if found is not None:
-        return [found, *SBT_OPTIONS]
+        return [found, *(f"-J{option}" for option in JVM_OPTIONS), *SBT_OPTIONS]
     jar = cache / "tools" / f"sbt-launch-{SBT_VERSION}.jar"
     if not jar.is_file():
         maven = shutil.which("mvn")
@@ -68,7 +70,7 @@ def sbt_command(cache: Path) -> list[str]:
             timeout=600,
             what="fetching the sbt launcher",
         )
-    return [java(), *SBT_OPTIONS, "-jar", str(jar)]
+    return [java(), *JVM_OPTIONS, *SBT_OPTIONS, "-jar", str(jar)]
 
 
 def verilator_root() -> Path:

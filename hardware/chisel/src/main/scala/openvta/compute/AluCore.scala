@@ -38,6 +38,15 @@ object AluLane {
   }
 }
 
+object AluCore {
+  private[compute] def isPlus(p: VtaParams, control: OpControl, member: String): Bool =
+    if (p.has("alu_plus")) control.opcode === new Isa(p).aluOpcode(member) else false.B
+
+  /** Whether an ALU operation needs the wide multipliers. */
+  def multiplies(p: VtaParams, control: OpControl): Bool =
+    control.opcode === new Isa(p).aluOpcode("MUL") || isPlus(p, control, "MAC")
+}
+
 /** Lane by lane operations on acc: `acc[dst] = op(acc[src], imm)` or `op(acc[dst], acc[src])`, and out narrowed.
   *
   * Throughput: one operation a cycle with an immediate, one in two cycles where two elements are read; multiplications take
@@ -46,7 +55,6 @@ object AluLane {
   * an element it reads is still to be written, and while slower or faster operations are under way.
   */
 class AluCore(p: VtaParams) extends Module {
-  private val isa        = new Isa(p)
   private val groups     = p.requantCycles
   private val groupLanes = ComputeWidths.requantLanes(p)
 
@@ -69,12 +77,10 @@ class AluCore(p: VtaParams) extends Module {
     val tag  = UInt(p.tagBits.W)
   }
 
-  private def isPlus(control: OpControl, member: String): Bool =
-    if (p.has("alu_plus")) control.opcode === isa.aluOpcode(member) else false.B
-  private def multiplies(control: OpControl): Bool =
-    control.opcode === isa.aluOpcode("MUL") || isPlus(control, "MAC")
-  private def readsSrc(control: OpControl): Bool = !(isPlus(control, "MOV") && control.useImm)
-  private def readsDst(control: OpControl): Bool =
+  private def isPlus(control: OpControl, member: String): Bool = AluCore.isPlus(p, control, member)
+  private def multiplies(control: OpControl): Bool             = AluCore.multiplies(p, control)
+  private def readsSrc(control: OpControl): Bool               = !(isPlus(control, "MOV") && control.useImm)
+  private def readsDst(control: OpControl): Bool               =
     isPlus(control, "MAC") || (!control.useImm && !isPlus(control, "MOV"))
 
   // Operations between their last read and their write, by age. All of them multiply or none does; those that multiply

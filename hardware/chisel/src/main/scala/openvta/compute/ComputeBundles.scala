@@ -38,6 +38,9 @@ class OpControl(p: VtaParams) extends Bundle {
   val opcode      = UInt(alu("alu_opcode").width.W)
   val useImm      = Bool()
   val imm         = UInt(alu("imm").width.W)
+
+  /** Number of the instruction among those of [[PendingWork]]: how many were issued before, modulo. */
+  val epoch = UInt(PendingWork.epochBits.W)
 }
 
 /** A GEMM or ALU instruction with work to do. */
@@ -65,7 +68,10 @@ class RequantCommand(p: VtaParams) extends Bundle {
   val clear       = Bool()
   val writeAcc    = Bool()
   val unsignedOut = Bool()
-  val index       = UInt(p.indexBits.W)
+
+  /** No parameter lies between the first and the last element of data. */
+  val separate = Bool()
+  val index    = UInt(p.indexBits.W)
 }
 
 /** Narrowing of acc lanes on the way to out. */

@@ -45,7 +45,7 @@ object ComputeDecode {
   def isAlu(p: VtaParams, insn: QueuedInsn): Bool =
     word(insn, p)("ALU", "opcode") === new Isa(p).opcode("ALU")
 
-  def uops(p: VtaParams, insn: QueuedInsn): UopCommand = {
+  def uops(p: VtaParams, insn: QueuedInsn, epoch: UInt): UopCommand = {
     for (name <- Seq("uop_begin", "uop_end", "iter_out", "iter_in") ++ Option.when(p.has("sat"))("sat"))
       if (p.layout("GEMM")(name) != p.layout("ALU")(name))
         throw new SpecMismatch(s"GEMM and ALU disagree on field $name")
@@ -69,10 +69,11 @@ object ComputeDecode {
     command.control.opcode := field("ALU", "alu_opcode")
     command.control.useImm := field("ALU", "use_imm")
     command.control.imm    := field("ALU", "imm")
+    command.control.epoch  := epoch
     command
   }
 
-  def requant(p: VtaParams, insn: QueuedInsn): RequantCommand = {
+  def requant(p: VtaParams, insn: QueuedInsn, separate: Bool): RequantCommand = {
     val field   = word(insn, p)("REQUANT", _: String)
     val command = Wire(new RequantCommand(p))
     command.index          := insn.index
@@ -89,6 +90,7 @@ object ComputeDecode {
     command.clear       := field("clear")
     command.writeAcc    := field("write_acc")
     command.unsignedOut := field("unsigned_out")
+    command.separate    := separate
     command
   }
 }

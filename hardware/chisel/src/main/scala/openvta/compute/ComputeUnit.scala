@@ -3,7 +3,7 @@ package openvta.compute
 
 import chisel3._
 import chisel3.util._
-import openvta.load.{LoadRequest, LoaderSpec, TensorLoader}
+import openvta.load.{LoaderSpec, TensorLoader}
 import openvta.mem.{BurstWindow, ScratchRead, Scratchpad}
 import openvta.spec._
 import openvta.util.{StallPoint, WriteTap}
@@ -38,19 +38,22 @@ class ComputeUnitIO(p: VtaParams) extends Bundle {
   /** Start nothing new, drain. Held until reset. */
   val halt = Input(Bool())
 
-  val busy       = Output(Bool())
-  val waitToken  = Output(Bool())
-  val waitMemory = Output(Bool())
+  val busy = Output(Bool())
+
+  /** What the cycle is counted as. */
+  val activity = Output(ComputeActivity())
 
   /** Tokens waited for: bit 0 of the load unit, bit 1 of the store unit. */
   val waitTokens = Output(UInt(2.W))
 
   /** FINISH has taken its tokens and waits for `quiet`. */
   val waitFinish  = Output(Bool())
-  val idle        = Output(Bool())
   val gemmBusy    = Output(Bool())
   val aluBusy     = Output(Bool())
   val requantBusy = Output(Bool())
+
+  /** REQUANT wants to read acc, which GEMM or ALU does. */
+  val requantWaitPort = Output(Bool())
 
   /** Pulses for the counters, one a cycle: micro-ops taken, elements requantized, elements written to acc (loads not counted). */
   val gemmUop = Output(Bool())
@@ -68,14 +71,13 @@ class ComputeUnitIO(p: VtaParams) extends Bundle {
 
 /** The compute unit: loads of uop and acc, GEMM, ALU, REQUANT, FINISH; holds all scratchpads.
   *
-  * Instructions are executed as if one at a time. Instructions of one kind (GEMM, ALU, REQUANT, loads of one memory) follow each
-  * other without draining, because their pipelines interlock; between kinds everything before is completed first. Tokens are
-  * pushed, and instructions retired, strictly in order, in the cycle of the last write. Both pops of an instruction are taken in
-  * one cycle, before it starts.
+  * The meaning is that of instructions executed one at a time. In fact GEMM and ALU follow each other through one pipeline, and
+  * loads and REQUANT work beside it: [[ComputeIssue]] starts them in order and retires them in order, [[PendingWork]] keeps micro-ops
+  * off elements that older work still needs. The micro-op pipeline has the first choice of every memory port; REQUANT and
+  * loads of acc take what it leaves. Both pops of an instruction are taken in one cycle, before it starts.
   */
 class ComputeUnit(p: VtaParams) extends Module {
   private val isa          = new Isa(p)
-  private val flightDepth  = 4
   private val multiplyRows = ComputeWidths.requantLanes(p)
 
   val io = IO(new ComputeUnitIO(p))
@@ -91,6 +93,7 @@ class ComputeUnit(p: VtaParams) extends Module {
   private val outMem   = Module(new Scratchpad(outShape, readElems = outShape.elems)).suggestName("outMem")
 
   // Engines.
+  private val issue      = Module(new ComputeIssue(p))
   private val uopLoader  = Module(new TensorLoader(p, LoaderSpec.uop(p)))
   private val accLoader  = Module(new TensorLoader(p, LoaderSpec.acc(p)))
   private val sequencer  = Module(new UopSequencer(p))
@@ -99,77 +102,34 @@ class ComputeUnit(p: VtaParams) extends Module {
   private val multiplier = Module(new MultiplierBank(multiplyRows))
   private val requant    = Option.when(p.has("requant"))(Module(new RequantCore(p)))
 
-  // One instruction waits here for its tokens and for its engine.
-  private val waiting                  = Queue(io.insn, 1, pipe = true)
-  private val insn                     = waiting.bits
-  private val kind                     = ComputeDecode.kind(p, insn)
-  private val isAlu                    = ComputeDecode.isAlu(p, insn)
-  private def flag(name: String): Bool = Isa.field(insn.word, p.layout("FINISH"), name).asBool
+  private val faulted = RegInit(false.B)
+  private val stop    = io.halt || faulted
 
-  /** An instruction that has started. */
-  class Started extends Bundle {
-    val index    = UInt(p.indexBits.W)
-    val pushPrev = Bool()
-    val pushNext = Bool()
+  issue.io.insn :<>= io.insn
+  io.popFromLoad :<>= issue.io.popFromLoad
+  io.popFromStore :<>= issue.io.popFromStore
+  io.pushToLoad :<>= issue.io.pushToLoad
+  io.pushToStore :<>= issue.io.pushToStore
+  issue.io.baseUop     := io.baseUop
+  issue.io.baseAcc     := io.baseAcc
+  issue.io.quiet       := io.quiet
+  issue.io.stop        := stop
+  issue.io.uopsReading := sequencer.io.reading
+  issue.io.uopsDone    := gemm.io.done || alu.io.done
+  issue.io.loadUopDone := uopLoader.io.done.valid
+  issue.io.loadAccDone := accLoader.io.done.valid
+  issue.io.requantDone := requant.map(_.io.done).getOrElse(false.B)
+  sequencer.io.command :<>= issue.io.uops
+  uopLoader.io.request :<>= issue.io.loadUop
+  accLoader.io.request :<>= issue.io.loadAcc
+  requant match {
+    case Some(engine) =>
+      engine.io.command :<>= issue.io.requant
+      engine.io.halt := stop
+    case None => issue.io.requant.ready := false.B
   }
-  private val started      = Module(new Queue(new Started, flightDepth))
-  private val startedKind  = Reg(ComputeKind())
-  private val startedIsAlu = Reg(Bool())
-  private val none         = !started.io.deq.valid
-
-  private val faulted    = RegInit(false.B)
-  private val stop       = io.halt || faulted
-  private val poppedAll  = RegInit(false.B) // of a FINISH that waits
-  private val lacksPrev  = flag("pop_prev") && !io.popFromLoad.ready
-  private val lacksNext  = flag("pop_next") && !io.popFromStore.ready
-  private val tokens     = poppedAll || (!lacksPrev && !lacksNext)
-  private val follows    = kind === startedKind && (kind =/= ComputeKind.uops || isAlu === startedIsAlu)
-  private val inOrder    = none || follows
-  private val goes       = waiting.valid && tokens && !stop
-  private val starts     = goes && inOrder && started.io.enq.ready
-  private val isFinish   = kind === ComputeKind.finish
-  private val retiresNow = goes && none && (kind === ComputeKind.nothing || (isFinish && io.quiet && poppedAll))
-
-  sequencer.io.command.valid := starts && kind === ComputeKind.uops
-  sequencer.io.command.bits  := ComputeDecode.uops(p, insn)
-  uopLoader.io.request.valid := starts && kind === ComputeKind.loadUop
-  uopLoader.io.request.bits  := LoadRequest(p, insn, io.baseUop)
-  accLoader.io.request.valid := starts && kind === ComputeKind.loadAcc
-  accLoader.io.request.bits  := LoadRequest(p, insn, io.baseAcc)
-  requant.foreach { engine =>
-    engine.io.command.valid := starts && kind === ComputeKind.requant
-    engine.io.command.bits  := ComputeDecode.requant(p, insn)
-    engine.io.halt          := stop
-  }
-  private val begins = sequencer.io.command.fire || uopLoader.io.request.fire || accLoader.io.request.fire ||
-    requant.map(_.io.command.fire).getOrElse(false.B)
-  waiting.ready := begins || retiresNow
-
-  started.io.enq.valid         := begins
-  started.io.enq.bits.index    := insn.index
-  started.io.enq.bits.pushPrev := flag("push_prev")
-  started.io.enq.bits.pushNext := flag("push_next")
-  when(begins) {
-    startedKind  := kind
-    startedIsAlu := isAlu
-  }
-
-  // FINISH takes its tokens first, so that the counters can become empty.
-  private val finishPops = goes && none && isFinish && !poppedAll
-  private val pops       = begins || finishPops || (retiresNow && !isFinish)
-  when(finishPops) { poppedAll := true.B }.elsewhen(io.finished) { poppedAll := false.B }
-  io.popFromLoad.pop  := pops && flag("pop_prev")
-  io.popFromStore.pop := pops && flag("pop_next")
-
-  // Completion, in order.
-  private val done = gemm.io.done || alu.io.done || uopLoader.io.done.valid || accLoader.io.done.valid ||
-    requant.map(_.io.done).getOrElse(false.B)
-  started.io.deq.ready := done
-  io.retire.valid      := done || retiresNow
-  io.retire.index      := Mux(done, started.io.deq.bits.index, insn.index)
-  io.pushToLoad.push   := Mux(done, started.io.deq.bits.pushPrev, retiresNow && flag("push_prev"))
-  io.pushToStore.push  := Mux(done, started.io.deq.bits.pushNext, retiresNow && flag("push_next"))
-  io.finished          := retiresNow && isFinish
+  io.retire   := issue.io.retire
+  io.finished := issue.io.finished
 
   // Memories to engines.
   private def reads(memory: ScratchRead, users: Seq[ScratchRead]): Unit = {
@@ -181,35 +141,59 @@ class ComputeUnit(p: VtaParams) extends Module {
   reads(inpMem.io.read(0), Seq(gemm.io.inp))
   reads(wgtMem.io.read(0), Seq(gemm.io.wgt))
   reads(accMem.io.read(0), Seq(gemm.io.accRead, alu.io.accRead) ++ requant.map(_.io.accRead))
+  requant.foreach(_.io.accFree := !gemm.io.accRead.enable && !alu.io.accRead.enable)
   io.outRead :<>= outMem.io.read(0)
 
+  /** The first user that writes; those listed after it wait. */
   private def whole(shape: ScratchShape, users: Seq[Valid[ElementWrite]]): Valid[ScratchWrite] = {
     val write = Wire(Valid(shape.write))
+    val first = PriorityMux(users.map(user => user.valid -> user.bits))
     write.valid         := users.map(_.valid).reduce(_ || _)
-    write.bits.index    := Mux1H(users.map(user => user.valid -> user.bits.index))
+    write.bits.index    := first.index
     write.bits.elemMask := 1.U
     write.bits.partMask := Fill(shape.parts, 1.U(1.W))
-    write.bits.data     := Mux1H(users.map(user => user.valid -> user.bits.data))
-    write.bits.tag      := Mux1H(users.map(user => user.valid -> user.bits.tag))
+    write.bits.data     := first.data
+    write.bits.tag      := first.tag
     write
   }
-  private val accResult = whole(accShape, Seq(gemm.io.accWrite, alu.io.accWrite) ++ requant.map(_.io.accWrite))
-  accMem.io.write := Mux(accLoader.io.write.valid, accLoader.io.write, accResult)
-  outMem.io.write := whole(outShape, Seq(gemm.io.outWrite, alu.io.outWrite) ++ requant.map(_.io.outWrite))
-  uopMem.io.write := uopLoader.io.write
-  inpMem.io.write := io.writeInp
-  wgtMem.io.write := io.writeWgt
+  private def granted(write: DecoupledIO[ElementWrite], before: Seq[Valid[ElementWrite]]): Valid[ElementWrite] = {
+    write.ready := !before.map(_.valid).reduce(_ || _)
+    val user = Wire(Valid(chiselTypeOf(write.bits)))
+    user.valid := write.valid
+    user.bits  := write.bits
+    user
+  }
+  private val accFirst  = Seq(gemm.io.accWrite, alu.io.accWrite)
+  private val outFirst  = Seq(gemm.io.outWrite, alu.io.outWrite)
+  private val accResult = whole(accShape, accFirst ++ requant.map(engine => granted(engine.io.accWrite, accFirst)))
+  accLoader.io.write.ready := !accResult.valid
+  accMem.io.write.valid    := accResult.valid || accLoader.io.write.valid
+  accMem.io.write.bits     := Mux(accResult.valid, accResult.bits, accLoader.io.write.bits)
+  outMem.io.write          := whole(outShape, outFirst ++ requant.map(engine => granted(engine.io.outWrite, outFirst)))
+  uopMem.io.write.valid    := uopLoader.io.write.valid
+  uopMem.io.write.bits     := uopLoader.io.write.bits
+  uopLoader.io.write.ready := true.B
+  inpMem.io.write          := io.writeInp
+  wgtMem.io.write          := io.writeWgt
   for ((name, memory) <- Seq("UOP" -> uopMem, "INP" -> inpMem, "WGT" -> wgtMem, "ACC" -> accMem, "OUT" -> outMem))
     WriteTap(p, name, memory.io.write, clock)
 
-  // Engines among themselves.
-  private val operation = StallPoint(p, sequencer.io.operation)
+  // Engines among themselves: a micro-op waits for older work on its elements, and for the other of GEMM and ALU.
+  private val operation  = StallPoint(p, sequencer.io.operation)
+  private val forAlu     = operation.bits.control.isAlu
+  private val multiplies = forAlu && AluCore.multiplies(p, operation.bits.control)
+  issue.io.operation.epoch  := operation.bits.control.epoch
+  issue.io.operation.dst    := operation.bits.dst
+  issue.io.operation.src    := operation.bits.src(p.accIndexBits - 1, 0)
+  issue.io.operation.useSrc := forAlu
+  private val gemmFree = !issue.io.conflict && alu.io.idle
+  private val aluFree  = !issue.io.conflict && gemm.io.idle && !(multiplies && issue.io.olderRequant)
   sequencer.io.halt       := stop
-  gemm.io.operation.valid := operation.valid && !operation.bits.control.isAlu
+  gemm.io.operation.valid := operation.valid && !forAlu && gemmFree
   gemm.io.operation.bits  := operation.bits
-  alu.io.operation.valid  := operation.valid && operation.bits.control.isAlu
+  alu.io.operation.valid  := operation.valid && forAlu && aluFree
   alu.io.operation.bits   := operation.bits
-  operation.ready         := Mux(operation.bits.control.isAlu, alu.io.operation.ready, gemm.io.operation.ready)
+  operation.ready         := Mux(forAlu, alu.io.operation.ready && aluFree, gemm.io.operation.ready && gemmFree)
   multiplier.io.alu :<>= alu.io.multiply
   requant match {
     case Some(engine) => multiplier.io.requant :<>= engine.io.multiply
@@ -243,22 +227,38 @@ class ComputeUnit(p: VtaParams) extends Module {
   when(io.error.valid) { faulted := true.B }
 
   // What the counters and the watchdog see.
-  private val loading    = uopLoader.io.busy || accLoader.io.busy
-  private val uopsActive = !none && startedKind === ComputeKind.uops
-  io.idle          := !waiting.valid && none
-  io.busy          := waiting.valid || !none
-  io.waitToken     := waiting.valid && none && !tokens && !stop
-  io.waitTokens    := Mux(io.waitToken, Cat(lacksNext, lacksPrev), 0.U)
-  io.waitFinish    := waiting.valid && isFinish && poppedAll
-  io.waitMemory    := !none && loading && (uopLoader.io.waitMemory || accLoader.io.waitMemory)
-  io.gemmBusy      := uopsActive && !startedIsAlu
-  io.aluBusy       := uopsActive && startedIsAlu
-  io.requantBusy   := !none && startedKind === ComputeKind.requant
-  io.gemmUop       := gemm.io.operation.fire
-  io.gemmLast      := gemm.io.operation.fire && gemm.io.operation.bits.last
-  io.aluUop        := alu.io.operation.fire
-  io.requantVector := requant.map(_.io.outWrite.valid).getOrElse(false.B)
-  io.accWrite      := accResult.valid
-  io.uopBytes      := uopLoader.io.bytes
-  io.accBytes      := accLoader.io.bytes
+  io.busy        := !issue.io.idle
+  io.waitTokens  := Mux(issue.io.none, issue.io.waitTokens, 0.U)
+  io.waitFinish  := issue.io.waitFinish
+  io.gemmBusy    := issue.io.uopsBusy && !issue.io.uopsAreAlu
+  io.aluBusy     := issue.io.uopsBusy && issue.io.uopsAreAlu
+  io.requantBusy := issue.io.requantBusy
+
+  // Where nothing enters the pipeline: what the micro-op at hand waits for, else what the instruction at hand waits for.
+  private val atHand = operation.valid && !operation.ready
+  private val filled = !sequencer.io.idle || !gemm.io.idle || !alu.io.idle
+  io.activity := PriorityMux(
+    Seq(
+      io.gemmUop                                           -> ComputeActivity.gemm,
+      (!alu.io.idle || io.aluUop)                          -> ComputeActivity.alu,
+      (atHand && issue.io.conflictRequant)                 -> ComputeActivity.stallRequant,
+      (atHand && issue.io.conflict)                        -> ComputeActivity.waitMemory,
+      (atHand && multiplies && issue.io.olderRequant)      -> ComputeActivity.stallRequant,
+      (atHand || !sequencer.io.idle)                       -> ComputeActivity.stallPipeline,
+      issue.io.waitTokens.orR                              -> ComputeActivity.waitToken,
+      (!issue.io.waitFinish && issue.io.waitLoad)          -> ComputeActivity.waitMemory,
+      (!issue.io.waitFinish && issue.io.requantBusy)       -> ComputeActivity.stallRequant,
+      (!issue.io.waitFinish && (filled || !issue.io.idle)) -> ComputeActivity.stallPipeline,
+      issue.io.waitFinish                                  -> ComputeActivity.waitFinish,
+      true.B                                               -> ComputeActivity.idle,
+    )
+  )
+  io.requantWaitPort := requant.map(_.io.waitPort).getOrElse(false.B)
+  io.gemmUop         := gemm.io.operation.fire
+  io.gemmLast        := gemm.io.operation.fire && gemm.io.operation.bits.last
+  io.aluUop          := alu.io.operation.fire
+  io.requantVector   := requant.map(_.io.outWrite.fire).getOrElse(false.B)
+  io.accWrite        := accResult.valid
+  io.uopBytes        := uopLoader.io.bytes
+  io.accBytes        := accLoader.io.bytes
 }

@@ -9,10 +9,12 @@ import openvta.util.Bits
 
 /** Requantization of acc elements into out, with three parameter elements read as they change.
   *
-  * Throughput: one element in `requantCycles` cycles; a change of parameters drains the pipeline and costs four cycles more.
-  * Latency: `requantCycles + RequantLane.stages + 1` cycles from the read of an element to its write. Back-pressure: a read waits
-  * while the element is still to be written (`write_acc`). An index out of range raises `fault` for one cycle and stops;
-  * `halt` stops too. The next command is taken early, but its parameters are read when everything before is written.
+  * It takes what the micro-op pipeline leaves of the memory ports: a read is made where `accFree` is set, a write where its `ready` is.
+  * Throughput: one element in `requantCycles` cycles while there are free slots; a change of parameters costs `requantCycles + 4` cycles
+  * within an instruction (`separate`), else the pipeline is drained first. Latency: `requantCycles + RequantLane.stages + 1` cycles
+  * from the read of an element to its write. Back-pressure: no more elements are read than there is room for results; a read
+  * waits while the element is still to be written. An index out of range raises `fault` for one cycle and stops; `halt`
+  * stops too. The next command is taken early, but its parameters are read when everything before is written.
   */
 class RequantCore(p: VtaParams) extends Module {
   private val groups     = p.requantCycles
@@ -20,23 +22,35 @@ class RequantCore(p: VtaParams) extends Module {
   private val streams    = ComputeWidths.requantStreams(p)
 
   val io = IO(new Bundle {
-    val command  = Flipped(Decoupled(new RequantCommand(p)))
+    val command = Flipped(Decoupled(new RequantCommand(p)))
+
+    /** Nobody else reads acc in this cycle. */
+    val accFree  = Input(Bool())
     val accRead  = Flipped(new ScratchRead(p.accIndexBits, p.accElemBits))
-    val accWrite = Output(Valid(new ElementWrite(p.accIndexBits, p.accElemBits, p.tagBits)))
-    val outWrite = Output(Valid(new ElementWrite(p.accIndexBits, p.outElemBits, p.tagBits)))
+    val accWrite = Decoupled(new ElementWrite(p.accIndexBits, p.accElemBits, p.tagBits))
+    val outWrite = Decoupled(new ElementWrite(p.accIndexBits, p.outElemBits, p.tagBits))
     val multiply = new MultiplyPort(groupLanes)
     val fault    = Output(Valid(UInt(p.indexBits.W)))
     val halt     = Input(Bool())
 
     /** The last write of an instruction is made in this cycle. */
     val done = Output(Bool())
-    val idle = Output(Bool())
+
+    /** There is an element or a parameter to read and no free slot. */
+    val waitPort = Output(Bool())
   })
 
   private class Flight extends Bundle {
     val dst  = UInt(p.accIndexBits.W)
     val last = Bool()
     val tag  = UInt(p.tagBits.W)
+  }
+
+  /** An element to be written. */
+  private class Result extends Bundle {
+    val flight   = new Flight
+    val writeAcc = Bool()
+    val lanes    = Vec(p.lanes, SInt(9.W))
   }
 
   private val generator = Module(new IndexGenerator(1, ComputeWidths.loopBits(p), streams))
@@ -46,11 +60,18 @@ class RequantCore(p: VtaParams) extends Module {
   private val arriving = RegEnable(io.command.bits, io.command.fire)
   private val current  = Reg(new RequantCommand(p)) // of the elements under way
 
-  // Elements between their read and their write, by age.
+  // Elements between their read and their result, by age; results wait in a queue; an element to be cleared waits in a register.
   private val writeAge    = groups + RequantLane.stages
   private val flightValid = RegInit(VecInit.fill(writeAge + 1)(false.B))
   private val flight      = Reg(Vec(writeAge + 1, new Flight))
-  private val drained     = !flightValid.reduce(_ || _)
+  private val room        = (writeAge + groups - 1) / groups + 2
+  private val results     = Module(new Queue(new Result, room, flow = true))
+  private val owed        = RegInit(0.U(log2Ceil(room + 1).W))
+  private val clearValid  = RegInit(false.B)
+  private val clearIndex  = Reg(UInt(p.accIndexBits.W))
+  private val clearTag    = Reg(UInt(p.tagBits.W))
+  private val cleared     = Wire(Bool())
+  private val drained     = owed === 0.U && !clearValid
 
   private val step    = generator.io.step
   private val data    = step.bits.index(0)
@@ -60,32 +81,43 @@ class RequantCore(p: VtaParams) extends Module {
   private val depth   = BigInt(1) << p.accIndexBits
   private val bad     = data.overflow || param.overflow || param.value > (depth - 3).U
   private val loaded  = RegInit(false.B)
+  private val began   = RegInit(false.B)
   private val held    = Reg(UInt(p.accIndexBits.W))
   private val reading = RegInit(false.B)
-  private val word    = RegInit(0.U(2.W))
+  private val asked   = RegInit(0.U(2.W))
   private val words   = Reg(Vec(3, Vec(p.lanes, UInt(32.W))))
   private val spacing = RegInit(0.U(log2Ceil(groups + 1).W))
   private val needed  = !loaded || param.value =/= held
-  private val clash   =
-    current.writeAcc && (0 until writeAge).map(k => flightValid(k) && flight(k).dst === data.value).reduce(_ || _)
-  private val take = live && !bad && !reading && !needed && spacing === 0.U && !clash
+  private val entered = !flightValid.take(groups).reduce(_ || _)
+  private val settled = drained || (began && current.separate && entered)
+  private val clash   = current.writeAcc && ((0 to writeAge)
+    .map(k => flightValid(k) && flight(k).dst === data.value)
+    .reduce(_ || _) || results.io.count =/= 0.U)
+  private val wants =
+    live && !bad && !reading && !needed && spacing === 0.U && !clash && owed < room.U && (!clearValid || cleared)
+  private val take = wants && io.accFree
 
   when(live && bad && !reading) { faulted := true.B }
   io.fault.valid := live && bad && !reading
   io.fault.bits  := arriving.index
 
-  // Parameters: three reads, each answered a cycle later.
+  // Parameters: three reads, each answered a cycle later. Elements under way have taken the old ones.
   private def lanes(value: UInt): Vec[UInt] =
     VecInit.tabulate(p.lanes)(k => value((k + 1) * p.accBits - 1, k * p.accBits))
-  when(live && !bad && !reading && needed && drained) {
+  private val asks     = reading && asked =/= 3.U
+  private val asking   = asks && io.accFree
+  private val answered = RegNext(asking, false.B)
+  private val answer   = RegEnable(asked, asking)
+  when(live && !bad && !reading && needed && settled) {
     reading := true.B
-    word    := 0.U
-    current := arriving
+    asked   := 0.U
+    when(!began) { current := arriving }
+    began := true.B
   }
-  when(reading) {
-    word := word + 1.U
-    when(word =/= 0.U) { words(word - 1.U) := lanes(io.accRead.data) }
-    when(word === 3.U) {
+  when(asking) { asked := asked + 1.U }
+  when(answered) {
+    words(answer) := lanes(io.accRead.data)
+    when(answer === 2.U) {
       reading := false.B
       loaded  := true.B
       held    := param.value
@@ -93,12 +125,17 @@ class RequantCore(p: VtaParams) extends Module {
   }
 
   step.ready        := take
-  io.accRead.enable := take || (reading && word =/= 3.U)
-  io.accRead.index  := Mux(reading, param.value + word, data.value)
+  io.accRead.enable := take || asking
+  io.accRead.index  := Mux(reading, param.value + asked, data.value)
+  io.waitPort       := (wants || asks) && !io.accFree
   when(take) {
     spacing := (groups - 1).U
-    when(step.bits.last) { loaded := false.B }
+    when(step.bits.last) {
+      loaded := false.B
+      began  := false.B
+    }
   }.elsewhen(spacing =/= 0.U) { spacing := spacing - 1.U }
+  owed := owed + take - results.io.deq.fire
 
   flightValid(0) := take
   when(take) {
@@ -141,16 +178,30 @@ class RequantCore(p: VtaParams) extends Module {
     }
   }
 
-  private val write = flightValid(writeAge)
-  private val clear = flightValid(0) && current.clear
-  io.outWrite.valid      := write
-  io.outWrite.bits.index := flight(writeAge).dst
-  io.outWrite.bits.data  := Cat(result.map(_(p.outBits - 1, 0)).reverse)
-  io.outWrite.bits.tag   := flight(writeAge).tag
-  io.accWrite.valid      := clear || (write && current.writeAcc)
-  io.accWrite.bits.index := Mux(current.writeAcc, flight(writeAge).dst, flight(0).dst)
-  io.accWrite.bits.data  := Mux(current.writeAcc, Cat(result.map(_.pad(p.accBits).asUInt).reverse), 0.U)
-  io.accWrite.bits.tag   := Mux(current.writeAcc, flight(writeAge).tag, flight(0).tag)
-  io.done                := write && flight(writeAge).last
-  io.idle                := !step.valid && drained
+  results.io.enq.valid         := flightValid(writeAge)
+  results.io.enq.bits.flight   := flight(writeAge)
+  results.io.enq.bits.writeAcc := current.writeAcc
+  results.io.enq.bits.lanes    := VecInit(result.map(identity))
+
+  // Writes: an element is cleared in the cycle after its read or later, and before the last result of its instruction is written.
+  private val head     = results.io.deq.bits
+  private val ends     = head.flight.last
+  private val writes   = results.io.deq.valid && !(ends && clearValid)
+  private val accWants = writes && head.writeAcc
+  when(take && current.clear) {
+    clearValid := true.B
+    clearIndex := data.value
+    clearTag   := Bits.low(current.index, p.tagBits)
+  }.elsewhen(cleared) { clearValid := false.B }
+  cleared                := clearValid && io.accWrite.ready
+  io.accWrite.valid      := clearValid || (accWants && io.outWrite.ready)
+  io.accWrite.bits.index := Mux(clearValid, clearIndex, head.flight.dst)
+  io.accWrite.bits.data  := Mux(clearValid, 0.U, Cat(head.lanes.map(_.pad(p.accBits).asUInt).reverse))
+  io.accWrite.bits.tag   := Mux(clearValid, clearTag, head.flight.tag)
+  io.outWrite.valid      := writes && (!head.writeAcc || (io.accWrite.ready && !clearValid))
+  io.outWrite.bits.index := head.flight.dst
+  io.outWrite.bits.data  := Cat(head.lanes.map(_(p.outBits - 1, 0)).reverse)
+  io.outWrite.bits.tag   := head.flight.tag
+  results.io.deq.ready   := io.outWrite.fire
+  io.done                := io.outWrite.fire && ends
 }

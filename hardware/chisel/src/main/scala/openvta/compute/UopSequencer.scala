@@ -26,6 +26,9 @@ class UopSequencer(p: VtaParams) extends Module {
     val fault     = Output(Valid(UInt(p.indexBits.W)))
     val halt      = Input(Bool())
     val idle      = Output(Bool())
+
+    /** An instruction still reads micro-ops: those of the last command taken. */
+    val reading = Output(Bool())
   })
 
   private val generator = Module(new IndexGenerator(p.uopIndexBits, loopBits, streams))
@@ -85,5 +88,6 @@ class UopSequencer(p: VtaParams) extends Module {
   io.fault.valid := checked && bad
   io.fault.bits  := read.index
   io.operation :<>= queue.io.deq
-  io.idle := !generator.io.step.valid && !readValid && !queue.io.deq.valid
+  io.reading := generator.io.step.valid
+  io.idle    := !generator.io.step.valid && !readValid && !queue.io.deq.valid
 }

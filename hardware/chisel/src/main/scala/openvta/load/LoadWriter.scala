@@ -52,7 +52,7 @@ object WriterJob {
   *
   * Throughput: one write a cycle without a bubble between bursts, rows, fills and jobs. A write takes a whole beat, but for
   * 8-bit lanes with several elements in a beat, where it takes as many as the scratchpad can write. Latency 1.
-  * Back-pressure: takes a beat in the cycle in which the last of it is written; none from the scratchpad.
+  * Back-pressure: takes a beat in the cycle in which the last of it is written; a write waits, unchanged, until it is taken.
   *
   * On a fault it stops for good and drops every beat.
   */
@@ -64,7 +64,7 @@ class LoadWriter(p: VtaParams, spec: LoaderSpec, choice: FormatChoice) extends M
     val note       = Flipped(Decoupled(new BurstNote(p)))
     val beat       = Flipped(Decoupled(new ReadBeat(p)))
     val halt       = Input(Bool())
-    val write      = Output(Valid(spec.shape.write))
+    val write      = Decoupled(spec.shape.write)
     val done       = Output(new Retire(p))
     val error      = Output(Valid(new UnitError(p)))
     val stopped    = Output(Bool())
@@ -83,6 +83,7 @@ class LoadWriter(p: VtaParams, spec: LoaderSpec, choice: FormatChoice) extends M
 
   private val faulted = RegInit(false.B)
   private val stop    = faulted || io.halt
+  private val held    = io.write.valid && !io.write.ready
 
   // The job: a fill is written while `fill` is not zero, else a row of data while `rows` is not zero.
   private val active = RegInit(false.B)
@@ -103,7 +104,7 @@ class LoadWriter(p: VtaParams, spec: LoaderSpec, choice: FormatChoice) extends M
 
   private val filling  = active && fill =/= 0.U
   private val loading  = active && fill === 0.U && rows =/= 0.U
-  private val step     = loading && io.note.valid && io.beat.valid && !stop
+  private val step     = loading && io.note.valid && io.beat.valid && !stop && !held
   private val limit    = choice(job.narrow)(format => format.stepBytes.U(stepBits.W))
   private val inBeat   = beatBytes.U(stepBits.W) - nowLane
   private val reach    = Mux(inBeat < limit, inBeat, limit)
@@ -119,7 +120,7 @@ class LoadWriter(p: VtaParams, spec: LoaderSpec, choice: FormatChoice) extends M
   private val inFill   = Mux(fill < shape.elems.U, fill, shape.elems.U)(elemBits - 1, 0)
   private val touched  = Mux(filling, inFill, inStep)
   private val passed   = Mux(filling || lastPart, touched, 0.U)
-  private val moves    = filling && !stop || step
+  private val moves    = filling && !stop && !held || step
   private val beyond   = moves && index +& touched > shape.depth.U
   private val busFault = step && io.beat.bits.fault
   private val fault    = beyond || busFault
@@ -127,14 +128,14 @@ class LoadWriter(p: VtaParams, spec: LoaderSpec, choice: FormatChoice) extends M
   private val fillEnd = filling && fill <= shape.elems.U
   private val lastRow = rows === 1.U
   private val nextGap = Mux(lastRow, job.after, job.between)
-  private val done    = active && !stop && !fault && Mux(
+  private val done    = active && !stop && !held && !fault && Mux(
     filling,
     fillEnd && rows === 0.U,
     rows === 0.U || rowEnd && lastRow && nextGap === 0.U,
   )
 
   when(moves) { index := index + passed }
-  when(filling && !stop) { fill := fill - inFill }
+  when(filling && !stop && !held) { fill := fill - inFill }
   when(step) {
     started                := !ends
     left                   := nowLeft - take
@@ -147,7 +148,7 @@ class LoadWriter(p: VtaParams, spec: LoaderSpec, choice: FormatChoice) extends M
     fill := nextGap
   }
   when(done) { active := false.B }
-  io.job.ready := !stop && (!active || done)
+  io.job.ready := !stop && !held && (!active || done)
   when(io.job.fire) {
     active := true.B
     job    := io.job.bits
@@ -194,11 +195,12 @@ class LoadWriter(p: VtaParams, spec: LoaderSpec, choice: FormatChoice) extends M
   write.partMask := Mux(filling, Fill(shape.parts, 1.U(1.W)), loadParts)
   write.data     := Mux(filling, fillData, loadData)
   write.tag      := Bits.low(job.index, p.tagBits)
-  io.write.valid := RegNext(ok, false.B)
+  private val bytes = Mux(step && ends && !fault, io.note.bits.count, 0.U)
+  io.write.valid := RegEnable(ok, false.B, !held)
   io.write.bits  := RegEnable(write, ok)
-  io.done.valid  := RegNext(done, false.B)
+  io.done.valid  := RegEnable(done, false.B, !held) && !held
   io.done.index  := RegEnable(job.index, done)
-  io.bytes       := RegNext(Mux(step && ends && !fault, io.note.bits.count, 0.U), 0.U)
+  io.bytes       := Mux(held, 0.U, RegEnable(bytes, 0.U, !held))
 
   private val error = Wire(new UnitError(p))
   error.cause    := Mux(beyond, isa.cause("INDEX_RANGE"), isa.cause("BUS_READ"))

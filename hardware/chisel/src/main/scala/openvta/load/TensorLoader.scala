@@ -35,7 +35,7 @@ class TensorLoaderIO(p: VtaParams, spec: LoaderSpec) extends Bundle {
   /** LOAD instructions, in order; one is taken before the one before is complete. */
   val request = Flipped(Decoupled(new LoadRequest(p)))
   val read    = new ReadPort(p)
-  val write   = Output(Valid(spec.shape.write))
+  val write   = Decoupled(spec.shape.write)
 
   /** The last write of an instruction was made in an earlier cycle, or in this one; in order. */
   val done = Output(new Retire(p))
@@ -103,7 +103,7 @@ class TensorLoader(p: VtaParams, spec: LoaderSpec) extends Module {
   io.read.command.bits  := commands.io.deq.bits
   commands.io.deq.ready := io.read.command.ready && !stop
 
-  io.write      := writer.io.write
+  io.write :<>= writer.io.write
   io.done       := writer.io.done
   io.error      := writer.io.error
   io.bytes      := writer.io.bytes

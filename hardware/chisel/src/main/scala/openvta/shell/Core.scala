@@ -3,7 +3,7 @@ package openvta.shell
 
 import chisel3._
 import chisel3.util._
-import openvta.compute.ComputeUnit
+import openvta.compute.{ComputeActivity, ComputeUnit}
 import openvta.fetch.Fetch
 import openvta.load.LoadUnit
 import openvta.mem.{AxiWriteChannels, ReadClient}
@@ -167,32 +167,34 @@ class Core(p: VtaParams) extends Module {
   // Counters
   private val insnBytes = p.constants("insn_bytes").U
   private val events    = Map[String, UInt](
-    "fetch_busy"          -> fetch.io.busy,
-    "fetch_stall_queue"   -> fetch.io.stallQueue,
-    "load_busy"           -> load.io.busy,
-    "load_wait_token"     -> load.io.waitToken,
-    "load_wait_memory"    -> load.io.waitMemory,
-    "compute_busy"        -> compute.io.busy,
-    "compute_wait_token"  -> compute.io.waitToken,
-    "compute_wait_memory" -> compute.io.waitMemory,
-    "compute_idle"        -> compute.io.idle,
-    "gemm_busy"           -> compute.io.gemmBusy,
-    "alu_busy"            -> compute.io.aluBusy,
-    "requant_busy"        -> compute.io.requantBusy,
-    "store_busy"          -> store.io.busy,
-    "store_wait_token"    -> store.io.waitToken,
-    "store_wait_memory"   -> store.io.waitMemory,
-    "gemm_uops"           -> compute.io.gemmUop,
-    "alu_uops"            -> compute.io.aluUop,
-    "requant_vectors"     -> compute.io.requantVector,
-    "insn_bytes"          -> Mux(fetch.io.insnRead, insnBytes, 0.U),
-    "uop_load_bytes"      -> compute.io.uopBytes,
-    "inp_load_bytes"      -> load.io.inpBytes,
-    "wgt_load_bytes"      -> load.io.wgtBytes,
-    "acc_load_bytes"      -> compute.io.accBytes,
-    "out_store_bytes"     -> store.io.outBytes,
-    "insns_retired"       -> PopCount(retires.map(_.valid)),
-  )
+    "fetch_busy"        -> fetch.io.insnRead,
+    "fetch_stall_queue" -> fetch.io.stallQueue,
+    "fetch_wait_memory" -> (fetch.io.busy && !fetch.io.insnRead && !fetch.io.stallQueue),
+    "fetch_idle"        -> !fetch.io.busy,
+    "load_busy"         -> load.io.moves,
+    "load_wait_memory"  -> (load.io.busy && !load.io.moves),
+    "load_wait_token"   -> (!load.io.busy && load.io.waitToken),
+    "load_idle"         -> (!load.io.busy && !load.io.waitToken),
+    "store_busy"        -> (store.io.busy && !store.io.waitToken && !store.io.waitMemory),
+    "store_wait_memory" -> (store.io.busy && store.io.waitMemory),
+    "store_wait_token"  -> (store.io.busy && store.io.waitToken && !store.io.waitMemory),
+    "store_idle"        -> !store.io.busy,
+    "compute_busy"      -> compute.io.busy,
+    "gemm_busy"         -> compute.io.gemmBusy,
+    "alu_busy"          -> compute.io.aluBusy,
+    "requant_busy"      -> compute.io.requantBusy,
+    "requant_wait_port" -> compute.io.requantWaitPort,
+    "gemm_uops"         -> compute.io.gemmUop,
+    "alu_uops"          -> compute.io.aluUop,
+    "requant_vectors"   -> compute.io.requantVector,
+    "insn_bytes"        -> Mux(fetch.io.insnRead, insnBytes, 0.U),
+    "uop_load_bytes"    -> compute.io.uopBytes,
+    "inp_load_bytes"    -> load.io.inpBytes,
+    "wgt_load_bytes"    -> load.io.wgtBytes,
+    "acc_load_bytes"    -> compute.io.accBytes,
+    "out_store_bytes"   -> store.io.outBytes,
+    "insns_retired"     -> PopCount(retires.map(_.valid)),
+  ) ++ ComputeActivity.all.map(what => ComputeActivity.name(what) -> (compute.io.activity === what).asUInt)
   io.status.counters  := Counters(p, events, launch, running)
   io.status.accWrites :=
     Counters.saturating(compute.io.accWrite, launch, running, 32).suggestName("counter_acc_writes")

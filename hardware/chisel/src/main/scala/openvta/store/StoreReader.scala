@@ -20,6 +20,9 @@ class StoreReader(p: VtaParams) extends Module {
     val burst   = Flipped(Decoupled(new StoreBurst(p)))
     val outRead = Flipped(new ScratchRead(p.accIndexBits, ScratchShape.out(p).elems * p.outElemBits))
     val beat    = Decoupled(new AxiWriteData(p))
+
+    /** Beats are still to be read. */
+    val busy = Output(Bool())
   })
 
   private class Step extends Bundle {
@@ -79,4 +82,5 @@ class StoreReader(p: VtaParams) extends Module {
   beats.io.enq.bits.strb := Cat((0 until shape.unitsPerBeat).reverse.map(k => Fill(shape.unitBytes, read.mask(k))))
   beats.io.enq.bits.last := read.last
   io.beat :<>= beats.io.deq
+  io.busy := active || readValid
 }

@@ -21,9 +21,11 @@ class StoreUnitIO(p: VtaParams) extends Bundle {
   val error    = Output(Valid(new UnitError(p)))
 
   /** Take no instruction, ask for no burst; finish the bursts asked for. Held until reset. */
-  val halt       = Input(Bool())
-  val busy       = Output(Bool())
-  val waitToken  = Output(Bool())
+  val halt      = Input(Bool())
+  val busy      = Output(Bool())
+  val waitToken = Output(Bool())
+
+  /** The bus does not take an address or data, or responses are missing and nothing else is left to do. */
   val waitMemory = Output(Bool())
 
   /** Tokens waited for: bit 0 of the compute unit, bit 1 never. */
@@ -137,6 +139,8 @@ class StoreUnit(p: VtaParams) extends Module {
   io.busy       := waiting.io.deq.valid || task.io.deq.valid || planner.io.busy || head.valid
   io.waitToken  := waiting.io.deq.valid && lacks && !stop
   io.waitTokens := io.waitToken
-  io.waitMemory := (io.axiWrite.aw.valid && !io.axiWrite.aw.ready) || (io.axiWrite.w.valid && !io.axiWrite.w.ready)
-  io.outBytes   := Mux(burst.fire && !burst.bits.empty, burst.bits.units << shape.unitByteBits, 0.U)
+  private val sending = task.io.deq.valid || planner.io.busy || plan.io.deq.valid || reader.io.busy
+  io.waitMemory := (io.axiWrite.aw.valid && !io.axiWrite.aw.ready) || (io.axiWrite.w.valid && !io.axiWrite.w.ready) ||
+    (head.valid && !sending && !io.axiWrite.w.valid)
+  io.outBytes := Mux(burst.fire && !burst.bits.empty, burst.bits.units << shape.unitByteBits, 0.U)
 }
