@@ -50,6 +50,9 @@ bench: setup ## every benchmark, figures in build/bench/
 	mkdir -p build/bench
 	$(BIN)/openvta bench layer --json build/bench/layer.json
 	$(BIN)/openvta bench fsim --json build/bench/fsim.json
+	$(BIN)/openvta bench resnet18 --json build/bench/resnet18.json
+	$(BIN)/openvta bench scaling --json build/bench/scaling.json
+	$(BIN)/openvta bench cosim --json build/bench/cosim.json
 
 docs: setup ## rewrite the generated pages
 	$(BIN)/openvta spec emit

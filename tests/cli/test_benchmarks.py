@@ -8,9 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from openvta.cli.benchmarks import BenchmarkError
+from openvta.cli.benchmarks import BenchmarkError, cosim, scaling
 from openvta.cli.benchmarks.network import (
     RESNET18,
+    check_equal,
     check_spread,
     network_graph,
     network_input,
@@ -79,3 +80,25 @@ def test_outputs_that_differ_give_no_figure() -> None:
         pytest.raises(BenchmarkError, match=r"layer s1c1: 1600 of 1600 outputs differ from the reference: no figure"),
     ):
         run_once(device, replace(network, expected=wrong))
+
+
+@pytest.mark.long
+def test_the_plain_loop_and_cocotb_run_the_same_cycles() -> None:
+    figures = cosim.measure(SMALL[0], SMALL, load_config("tiny"), "dram", lambda _: None)
+    plain, driven = figures.rows
+    assert plain["cycles"] == driven["cycles"] > 0
+    assert figures.summary["ratio"] > 0 and figures.summary["network_seconds"] > 0
+
+
+@pytest.mark.parametrize("block", [16, 32, 64])
+def test_the_network_is_exact_and_free_of_races_on_every_array(block: int) -> None:
+    config = scaling.configurations(load_config("default"))[block]
+    layers = residual_stages(14, (64, 128), repeats=2)
+    network = prepare(layers, config, 1)
+    bundle = network.bundle
+    with open_device("fsim", config=config, check=True) as device:
+        placed = device.load(bundle)
+        placed.write_tensor(bundle.tensor("x"), network.x)
+        device.launch(bundle)
+        for layer in layers:
+            check_equal(layer.name, placed.read_tensor(bundle.tensor(layer.name), 1), network.expected[layer.name])

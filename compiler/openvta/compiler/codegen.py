@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from openvta.compiler.errors import ModelError
 from openvta.compiler.graph import Graph, Node
@@ -17,7 +17,7 @@ from openvta.compiler.schedule.lower import Form, Lowering
 from openvta.compiler.schedule.maxpool import choose_max_tiling, emit_max, max_cycles
 from openvta.compiler.schedule.order import order_loads
 from openvta.compiler.schedule.steps import Memory, Planned, format_schedule
-from openvta.compiler.schedule.tiling import choose_tiling
+from openvta.compiler.schedule.tiling import Problem, Tiling, choose_tiling
 from openvta.compiler.schedule.tokens import plan_tokens
 from openvta.spec.config import HardwareConfig
 from openvta.spec.insn import make
@@ -95,11 +95,14 @@ def generate(
     lowering = Lowering(graph, config, planes)
     work = [node for node in nodes if not isinstance(node, Reshape)]
     tilings: list[tuple[str, int]] = []
+    chosen: dict[Problem, Tiling] = {}
     for number, node in enumerate(work):
         emitter.layer = number
         layer = lowering.layer(node)
         if isinstance(layer, GemmLayer):
-            tiling = choose_tiling(layer.problem, config)
+            shape_of = replace(layer.problem, name="")
+            tiling = chosen.get(shape_of) or choose_tiling(layer.problem, config)
+            chosen[shape_of] = tiling
             GemmEmitter(emitter, layer, tiling).run()
             tilings.append((tiling.text(), tiling.cycles))
         else:
