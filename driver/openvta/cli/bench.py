@@ -20,6 +20,7 @@ BENCHMARKS = {
     "fsim": "the functional simulator on the digit networks",
     "scaling": "the same network on arrays of 16x16, 32x32 and 64x64",
     "cosim": "a layer in a plain C++ loop and under cocotb, build time, the whole network",
+    "hls": "the HLS kernel on the digit networks, native and fixed-width integers, against fsim",
     "resnet18": "the 19 convolutions of ResNet-18 after its stem, one program on the RTL, ideal memory and DRAM",
 }
 SCHEMA = 1

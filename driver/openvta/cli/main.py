@@ -23,7 +23,7 @@ VERBS: dict[str, tuple[str, str]] = {
     "run": ("openvta.cli.run", "a bundle on a device"),
     "asm": ("openvta.cli.asm", "assembly text into a program"),
     "disasm": ("openvta.cli.disasm", "a bundle or program into assembly text"),
-    "bench": ("openvta.cli.bench", "measure: cosim, fsim, layer, resnet18, scaling"),
+    "bench": ("openvta.cli.bench", "measure: cosim, fsim, hls, layer, resnet18, scaling"),
     "report": ("openvta.cli.report", "where the cycles of a run went: waterfall, layers, roofline, timeline"),
     "demo": ("openvta.cli.demo_command", "digit networks from ONNX to three equal answers"),
     "verify": ("openvta.cli.verify", "random programs and faults on the RTL, against fsim"),

@@ -49,11 +49,11 @@ void vta(const insn_word_t* m_axi_insn, const uop_word_t* m_axi_uop, const inp_w
          hls::stream<axil_address_t>& s_axil_ar, hls::stream<axil_data_t>& s_axil_r, ap_uint<1>* interrupt) {
 // Memory: the bundles follow the units; offsets come from a port that the shell ties to the start of the window.
 #pragma HLS interface m_axi port = m_axi_insn bundle = insn offset = direct depth = 4096 max_read_burst_length = AXI_BURST_BEATS num_read_outstanding = AXI_OUTSTANDING
-#pragma HLS interface m_axi port = m_axi_inp bundle = inp offset = direct depth = 65536 max_read_burst_length = AXI_BURST_BEATS num_read_outstanding = AXI_OUTSTANDING max_widen_bitwidth = AXI_DATA_BITS
-#pragma HLS interface m_axi port = m_axi_wgt bundle = wgt offset = direct depth = 65536 max_read_burst_length = AXI_BURST_BEATS num_read_outstanding = AXI_OUTSTANDING max_widen_bitwidth = AXI_DATA_BITS
-#pragma HLS interface m_axi port = m_axi_uop bundle = uop offset = direct depth = 65536 max_read_burst_length = AXI_BURST_BEATS num_read_outstanding = AXI_OUTSTANDING max_widen_bitwidth = AXI_DATA_BITS
-#pragma HLS interface m_axi port = m_axi_acc bundle = acc offset = direct depth = 65536 max_read_burst_length = AXI_BURST_BEATS num_read_outstanding = AXI_OUTSTANDING max_widen_bitwidth = AXI_DATA_BITS
-#pragma HLS interface m_axi port = m_axi_out bundle = out offset = direct depth = 65536 max_write_burst_length = AXI_BURST_BEATS num_write_outstanding = AXI_OUTSTANDING max_widen_bitwidth = AXI_DATA_BITS
+#pragma HLS interface m_axi port = m_axi_inp bundle = inp offset = direct depth = 65536 max_read_burst_length = AXI_BURST_BEATS num_read_outstanding = AXI_OUTSTANDING
+#pragma HLS interface m_axi port = m_axi_wgt bundle = wgt offset = direct depth = 65536 max_read_burst_length = AXI_BURST_BEATS num_read_outstanding = AXI_OUTSTANDING
+#pragma HLS interface m_axi port = m_axi_uop bundle = uop offset = direct depth = 65536 max_read_burst_length = AXI_BURST_BEATS num_read_outstanding = AXI_OUTSTANDING
+#pragma HLS interface m_axi port = m_axi_acc bundle = acc offset = direct depth = 65536 max_read_burst_length = AXI_BURST_BEATS num_read_outstanding = AXI_OUTSTANDING
+#pragma HLS interface m_axi port = m_axi_out bundle = out offset = direct depth = 65536 max_write_burst_length = AXI_BURST_BEATS num_write_outstanding = AXI_OUTSTANDING
 #pragma HLS interface ap_none port = memory_base
 #pragma HLS interface ap_none port = memory_bytes
 // Registers: the five channels of an AXI4-Lite slave, since the tool's own slave cannot have this register map.

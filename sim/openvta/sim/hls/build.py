@@ -58,7 +58,7 @@ def kernel_sources() -> list[Path]:
 def headers() -> list[Path]:
     """Every header of the kernel and of its simulation."""
     folder = hls_folder()
-    return sorted([*(folder / "include").glob("*.h"), *(folder / "sim").glob("*.h")])
+    return sorted(path for part in ("include", "sim", "tb") for path in (folder / part).glob("*.h"))
 
 
 def build_library(config: HardwareConfig, flavour: Flavour = Flavour(), *, progress: Progress | None = None) -> Path:
@@ -69,6 +69,17 @@ def build_library(config: HardwareConfig, flavour: Flavour = Flavour(), *, progr
     """
     sources = [*kernel_sources(), hls_folder() / "sim" / "harness.cpp"]
     return _build(config, flavour, sources, LIBRARY, ("-shared",), "libvta.so", progress)
+
+
+def build_program(config: HardwareConfig, flavour: Flavour = Flavour(), *, progress: Progress | None = None) -> Path:
+    """The kernel and the player of recorded sessions as an executable.
+
+    Raises:
+        ToolMissing, BuildFailed: as the names say.
+    """
+    folder = hls_folder() / "sim"
+    sources = [*kernel_sources(), folder / "harness.cpp", folder / "replay.cpp"]
+    return _build(config, flavour, sources, (), (), "vta_replay", progress)
 
 
 def _build(
