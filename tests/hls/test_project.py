@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -61,6 +62,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run_script(folder: Path, script: str, commands: list[str], *arguments: str) -> list[list[str]]:
     """Run a script under tclsh, every command of the tool a stand-in that prints its words; an unknown command is an error."""
+    if shutil.which("tclsh") is None:
+        pytest.skip("tclsh is not on PATH")
     stand_ins = "\n".join(
         f"proc {name} {{args}} {{ puts [list {name} {{*}}$args]; return {name} }}" for name in commands
     )
