@@ -82,6 +82,7 @@ def main() -> int:
         "imports": lambda: run(str(Path(sys.executable).parent / "lint-imports")),
         "names": check_names,
         "spec": lambda: run(str(Path(sys.executable).parent / "openvta"), "spec", "check"),
+        "hls": lambda: run(sys.executable, "tools/check_hls.py", "--work", str(ROOT / "build" / "check-hls")),
         "scalafmt": lambda: check_scalafmt(options.fix),
         "verilator": check_verilator,
     }

@@ -54,6 +54,7 @@ void hold_watchdog(ControlState& s) {
     bool finish = false, found = false;
     uint32_t unit = static_cast<uint32_t>(Unit::FETCH), index = s.dispatched;
     for (uint32_t n = UNITS - 1; n > 0; --n) {  // from store to load: the first busy one is looked at last
+#pragma HLS unroll
         if (s.views[n].phase != Phase::EMPTY) {
             unit = n;
             index = s.views[n].index;
@@ -66,6 +67,7 @@ void hold_watchdog(ControlState& s) {
         index = compute_view.index;
     }
     for (uint32_t n = 1; n < UNITS; ++n) {
+#pragma HLS unroll
         const uint32_t queues = missing(s, s.views[n]);
         wait |= queues;
         if (queues != 0 && !found) {
@@ -85,7 +87,10 @@ void clear_run(ControlState& s) {
     s.finished = false;
     s.cycles = 0;
     s.acc_writes = 0;
-    for (uint32_t n = 0; n < COUNTERS; ++n) s.counters[n] = 0;
+    for (uint32_t n = 0; n < COUNTERS; ++n) {
+#pragma HLS unroll
+        s.counters[n] = 0;
+    }
     s.dispatched = 0;
     s.retired = 0;
     s.fetch_stalled = false;
@@ -277,8 +282,14 @@ void control(hls::stream<axil_address_t>& aw, hls::stream<axil_data_t>& w, hls::
         s.held = false;
         s.irq_status = 0;
         clear_run(s);
-        for (uint32_t n = 0; n < UNITS; ++n) s.views[n].phase = Phase::EMPTY;
-        for (uint32_t n = 0; n < TOKEN_QUEUES; ++n) s.tokens[n] = 0;
+        for (uint32_t n = 0; n < UNITS; ++n) {
+#pragma HLS unroll
+            s.views[n].phase = Phase::EMPTY;
+        }
+        for (uint32_t n = 0; n < TOKEN_QUEUES; ++n) {
+#pragma HLS unroll
+            s.tokens[n] = 0;
+        }
     }
     if (all) {
         s.answers = 0;
