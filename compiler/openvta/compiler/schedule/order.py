@@ -33,6 +33,9 @@ from openvta.spec.isa import Opcode, Unit
 MARGIN = 120
 """Cycles a store is given to be complete beyond its data: the response of a slow memory."""
 
+AHEAD = 2048
+"""Cycles before the bus is free for it that a load of stored rows may stand in the program."""
+
 
 @dataclass
 class _Load:
@@ -44,6 +47,7 @@ class _Load:
     number: int
     need: int
     after: int = 0
+    stored: bool = False
     waits: int = 0
     release: float = 0.0
     start: float = 0.0
@@ -74,8 +78,11 @@ def order_loads(steps: Sequence[Step], sizes: dict[Memory, int], config: Hardwar
     queue = _Simulation(base, config).run(loads)
     starts = [item.start for item in base]
     placed: list[list[Step]] = [[] for _ in range(len(base) + 1)]
+    last = 0
     for load in queue:
-        place = min(max(bisect_left(starts, load.start), load.after), load.need)
+        # What waits for a store goes a little before the bus is free: then it waits ahead of the next GEMM, not behind.
+        soon = max(load.release, load.start - AHEAD) if load.stored else load.start
+        last = place = min(max(bisect_left(starts, soon), load.after, last), load.need)
         placed[place].append(load.step)
         for follower in load.followers:
             follower.after = max(follower.after, place)
@@ -99,6 +106,7 @@ def _dependences(steps: Sequence[Step], sizes: dict[Memory, int]) -> tuple[list[
             last = max((int(reader[s.memory][s.low : s.high].max(initial=-1)) for s in step.writes), default=-1)
             row = max((int(stored[s.low : s.high].max(initial=-1)) for s in step.reads), default=-1)
             load.after = max(last, row) + 1
+            load.stored = row >= 0
             for place in {last, row} - {-1}:
                 load.waits += 1
                 base[place].waiting.append(load)

@@ -28,6 +28,8 @@ LOAD_INSTRUCTION = 4
 """Cycles of the bus charged for every LOAD of inp and wgt beside its data."""
 ROW_GAP = 1
 """Cycles of the bus charged for every row of a LOAD: a burst of its own, seldom aligned to a beat."""
+FREE_RUN = 2
+"""Micro-ops on one dst that leave the requantizer enough reads of acc; in runs of one it gets none."""
 BUS_SHARE = 1 / 16
 """Share of the read time charged even where compute hides it: bursts of a slow memory, waits for a place."""
 START_SHARE = 0.5
@@ -261,7 +263,7 @@ def _cost(
         part = tile_vectors // t.outs if chunks * p.operands > 1 else tile_vectors
         exposed = tiles * (REQUANT_OVERHEAD + part * config.requant_cycles + store * part // tile_vectors)
     compute = max(_work(p) + gemms * GEMM_OVERHEAD, vectors * config.requant_cycles + tiles * REQUANT_OVERHEAD)
-    compute += exposed
+    compute += exposed + vectors * config.requant_cycles * max(0, FREE_RUN - _run(p, t)) // FREE_RUN
     ahead_inp, ahead_wgt = inp_all or inp_slots >= 2 * p.sources, wgt_all or wgt_slots >= 2 * p.operands
     alone = (0 if ahead_inp else inp_chunks * inp_load) + (0 if ahead_wgt else wgt_chunks * wgt_load)
     total = max(compute + alone, reads + uop_words * config.uop_bytes // bus, vectors * config.out_bytes // bus)
@@ -276,6 +278,11 @@ def _cost(
 def _lockstep(*slots: int) -> int:
     """How many combinations of slots occur when all take turns together."""
     return math.lcm(*slots) if max(slots) <= 8 else math.prod(slots)
+
+
+def _run(p: Problem, t: Tiling) -> int:
+    """Micro-ops in a row that sum into one acc element."""
+    return (min(t.ins, p.band) if p.banded else t.ins) * t.kernel[0] * t.kernel[1]
 
 
 def _height(p: Problem, t: Tiling) -> int:
