@@ -27,15 +27,21 @@ def out(text: str) -> None:
     sys.stdout.write(text + "\n")
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, left: int = 1) -> None:
-    """A table; the first ``left`` columns are aligned left, the rest right."""
+def table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], *, left: int = 1, bars: bool = False
+) -> None:
+    """A table; the first ``left`` columns, and with ``bars`` the last, are aligned left, the rest right."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
     drawn = Table(title=title, box=box.SIMPLE_HEAD, title_justify="left")
     for number, column in enumerate(columns):
-        drawn.add_column(column, justify="left" if number < left else "right", no_wrap=number == 0)
+        drawn.add_column(
+            column,
+            justify="left" if number < left or (bars and column is columns[-1]) else "right",
+            no_wrap=number == 0,
+        )
     for row in rows:
         drawn.add_row(*("" if cell is None else str(cell) for cell in row))
     width = None if sys.stdout.isatty() else 140

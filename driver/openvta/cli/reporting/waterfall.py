@@ -12,7 +12,7 @@ from openvta.cli.reporting import ReportError
 Record = Mapping[str, Any]
 
 STEPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
-    ("padding", "micro-ops on lanes that hold no data", ()),
+    ("padding", "micro-ops on empty lanes, and those that clear acc", ()),
     ("fill and drain", "before the first micro-op, after the last", ("fill", "drain")),
     ("memory", "GEMM waits for loads", ("load",)),
     ("tokens", "GEMM waits for stores", ("store",)),
