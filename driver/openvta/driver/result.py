@@ -39,7 +39,8 @@ class RunResult:
         outputs: arrays by name, first dimension = images.
         counters: of the last pass (one batch of images through every segment), summed over the segments.
         layer_cycles: cycles of every accelerator layer in the last pass; empty where the device has no cycles. A layer
-            ends when its last instruction retires and starts when the one before it ended.
+            ends when its last instruction retires and starts when the one before it ended. Layers overlap: one that computed
+            while the one before was still storing shows fewer cycles than it worked.
         total: counters summed over all passes.
         images: how many were run.
         passes: how often the segments were launched.
