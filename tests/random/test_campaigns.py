@@ -9,8 +9,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from openvta.sim.fsim.scratchpads import Memory
 from openvta.sim.verify.campaign import run_config
 from openvta.sim.verify.configs import configuration
+from openvta.sim.verify.dump import dump_programs
 from openvta.sim.verify.faults import run_faults
 from openvta.sim.verify.generator import Generator
 from openvta.sim.verify.rig import Rig, RtlRun
@@ -103,3 +105,14 @@ def test_a_write_in_the_wrong_place_is_found(seed: int) -> None:
         rig.write_areas(program.areas)
         found = rig.compare(program.program)
         assert found is not None and "1 bytes differ, first at offsets -0xffb" in found.text
+
+
+@pytest.mark.parametrize("memory", [Memory.ACC, Memory.OUT])
+def test_contents_that_nothing_used_are_compared(memory: Memory, seed: int) -> None:
+    config = configuration("tiny")
+    with Rig(config, seed=seed) as rig:
+        assert rig.fill(Generator(config, seed).program(8).areas) is None
+        held = rig.machine.scratchpad(memory)[-1:].astype(np.int64)
+        rig.machine.set_scratchpad(memory, config.acc_depth - 1, held ^ 1)
+        found = [rig.compare(program) for program in dump_programs(config)]
+        assert found[0 if memory is Memory.OUT else 1] is not None

@@ -15,6 +15,7 @@ from openvta.sim.cosim.cache import Progress, tell
 from openvta.sim.cosim.errors import SimulationFailed
 from openvta.sim.cosim.session import IDEAL, MemoryModel
 from openvta.sim.verify.configs import configuration
+from openvta.sim.verify.dump import dump_programs
 from openvta.sim.verify.generator import Generator, RandomProgram
 from openvta.sim.verify.rig import Mismatch, Rig
 from openvta.sim.verify.shrink import shrunk
@@ -23,6 +24,8 @@ from openvta.spec.bins import STALLS, bins
 
 LENGTH = 120
 SLOWEST = 1000
+DUMP_EVERY = 8
+"""Programs between two comparisons of whole scratchpads."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +117,22 @@ def run_seed(
         for name in program.bins:
             result.filled[name] += 1
             result.filled[f"{name}@{kind}"] += 1
+        if number % DUMP_EVERY == 0 or done >= instructions:
+            found = _dumped(rig)
+            if found is not None:
+                result.failures.append(_failure(rig, seed, number, kind, found, "(acc and out after the programs)"))
+                return
     result.programs += number
     result.instructions += done
+
+
+def _dumped(rig: Rig) -> Mismatch | None:
+    """Whether acc and out hold the same on both sides."""
+    for program in dump_programs(rig.config):
+        found = rig.compare(program)
+        if found is not None:
+            return Mismatch(f"contents of acc or out: {found.text}")
+    return None
 
 
 def _report(

@@ -217,10 +217,17 @@ extern "C" {
 void fast_read(svBit arvalid, svBit rready, int arid, int64_t araddr, int arlen, svBit* out_arready, svBit* out_rvalid,
                svBit* out_rlast, int* rid, int* rresp, svBitVecVal* rdata) {
     constexpr uint32_t kBytes = DATA_BITS / 8;
+    if (inReset) {  // what comes out of registers that start with anything is no offer
+        reads.clear();
+        arready = rvalid = rlast = false;
+        arOffer = Offer();
+        *out_arready = *out_rvalid = *out_rlast = 0;
+        return;
+    }
     if (arvalid && arready)
         reads.push_back({static_cast<uint64_t>(araddr) & ~uint64_t(kBytes - 1), later(settings.readLatency),
                          static_cast<uint32_t>(arid), static_cast<uint32_t>(arlen) + 1, 0, 0});
-    arOffer.see("AR", arvalid && !inReset, arready, static_cast<uint64_t>(araddr), static_cast<uint32_t>(arid),
+    arOffer.see("AR", arvalid, arready, static_cast<uint64_t>(araddr), static_cast<uint32_t>(arid),
                 static_cast<uint32_t>(arlen));
     bool taken = rvalid && rready;
     if (taken) {
@@ -254,14 +261,23 @@ void fast_write(svBit awvalid, svBit wvalid, svBit wlast, svBit bready, int awid
                 const svBitVecVal* wdata, int64_t wstrb, svBit* out_awready, svBit* out_wready, svBit* out_bvalid,
                 int* bid, int* bresp) {
     constexpr uint32_t kBytes = DATA_BITS / 8;
+    if (inReset) {
+        writes.clear();
+        responses.clear();
+        wbeat = wcode = 0;
+        awready = wready = bvalid = wheld = false;
+        awOffer = Offer();
+        *out_awready = *out_wready = *out_bvalid = 0;
+        return;
+    }
     if (awvalid && awready)
         writes.push_back({static_cast<uint64_t>(awaddr) & ~uint64_t(kBytes - 1), 0, static_cast<uint32_t>(awid),
                           static_cast<uint32_t>(awlen) + 1, static_cast<uint32_t>(awtag), 0});
-    awOffer.see("AW", awvalid && !inReset, awready, static_cast<uint64_t>(awaddr), static_cast<uint32_t>(awid),
+    awOffer.see("AW", awvalid, awready, static_cast<uint64_t>(awaddr), static_cast<uint32_t>(awid),
                 static_cast<uint32_t>(awlen));
     uint64_t sum = (static_cast<uint64_t>(wstrb) * HASH_STEP) ^ wlast;
     for (uint32_t i = 0; i < DATA_BITS / 32; ++i) sum = mix(sum ^ wdata[i]);
-    if (wheld && !inReset && (!wvalid || sum != wsum)) broken("W", "an offered beat changed or was taken back", wstrb);
+    if (wheld && (!wvalid || sum != wsum)) broken("W", "an offered beat changed or was taken back", wstrb);
     wheld = wvalid && !wready;
     wsum = sum;
     if (wvalid && wready) {
@@ -344,14 +360,7 @@ svBit fast_host(svBit awr, svBit wr, svBit bv, svBit arr, svBit rv, int rdata, s
         } else if (op.kind == Kind::Reset) {
             inReset = true;
             resetLeft = 16;
-            reads.clear();
-            writes.clear();
-            responses.clear();
-            wbeat = wcode = 0;
-            wheld = false;
-            arOffer = awOffer = Offer();
             written.clear();
-            arready = rvalid = rlast = awready = wready = bvalid = false;
             ops.pop_front();
             ++completed;
             active = false;
