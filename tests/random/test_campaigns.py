@@ -57,7 +57,7 @@ def test_a_million_random_instructions(name: str, seed: int, record_coverage: Re
 
 @pytest.mark.parametrize(("name", "trials"), [("tiny", 300), ("random-11", 60)])
 def test_faults(name: str, trials: int, seed: int, record_coverage: Record, show_figures: Show) -> None:
-    result = run_faults(name, (seed,), trials)
+    result = run_faults(name, (seed,), trials, sweep=40 if name == "tiny" else 0)
     assert not result.failures, "\n".join(result.failures)
     show_figures(f"{name}: {dict(result.trials)}, {dict(result.outcomes)}, {result.seconds:.0f} s")
     record_coverage("rtl faults", name)
@@ -66,7 +66,7 @@ def test_faults(name: str, trials: int, seed: int, record_coverage: Record, show
 @pytest.mark.long
 @pytest.mark.parametrize("name", ["tiny", "default", "random-0", "random-5", "random-11"])
 def test_thousands_of_faults(name: str, seed: int, record_coverage: Record, show_figures: Show) -> None:
-    result = run_faults(name, (seed + 1,), 4000 if name == "tiny" else 1000)
+    result = run_faults(name, (seed + 1,), 4000 if name == "tiny" else 1000, sweep=2000 if name == "tiny" else 200)
     assert not result.failures, "\n".join(result.failures)
     show_figures(f"{name}: {dict(result.trials)}, {dict(result.outcomes)}, {result.seconds:.0f} s")
     record_coverage("rtl faults", name)

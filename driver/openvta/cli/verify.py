@@ -42,6 +42,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds, each in a fresh simulator (default 1)")
     parser.add_argument("--instructions", type=int, default=10_000, help="instructions a configuration (default 10000)")
     parser.add_argument("--trials", type=int, default=200, help="faults a configuration (default 200)")
+    parser.add_argument(
+        "--sweep", type=int, default=0, metavar="CYCLES",
+        help="faults: also every beat of a short program, and a soft reset in each of so many cycles",
+    )  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE")
     parser.add_argument("--ledger", type=Path, metavar="FILE", help="append a line a configuration to FILE")
 
@@ -51,6 +55,8 @@ def run(options: argparse.Namespace) -> int:
     for name in ("seeds", "instructions", "trials"):
         if getattr(options, name) < 1:
             raise SpecError(f"--{name} = {getattr(options, name)}: must be at least 1")
+    if options.sweep < 0:
+        raise SpecError(f"--sweep = {options.sweep}: must be at least 0")
     if options.seed < 0:
         raise SpecError(f"--seed = {options.seed}: must be at least 0")
     names = options.config or ["tiny"]
@@ -112,7 +118,7 @@ def _random(name: str, seeds: tuple[int, ...], options: argparse.Namespace) -> d
 def _faults(name: str, seeds: tuple[int, ...], options: argparse.Namespace) -> dict[str, Any]:
     from openvta.sim.verify.faults import run_faults
 
-    result = run_faults(name, seeds, options.trials, progress=console.say)
+    result = run_faults(name, seeds, options.trials, sweep=options.sweep, progress=console.say)
     return {
         **_head(name, seeds, result), "trials": dict(result.trials), "outcomes": dict(sorted(result.outcomes.items())),
     }  # fmt: skip

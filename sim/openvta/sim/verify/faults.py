@@ -15,7 +15,7 @@ import numpy as np
 
 from openvta.sim.cosim.cache import Progress, tell
 from openvta.sim.cosim.errors import SimulationFailed
-from openvta.sim.cosim.session import IDEAL, BusFault
+from openvta.sim.cosim.session import IDEAL, BusFault, MemoryModel
 from openvta.sim.verify.campaign import memory_model
 from openvta.sim.verify.configs import configuration
 from openvta.sim.verify.generator import AREA, NAMES, Bytes, Generator, RandomProgram
@@ -27,7 +27,9 @@ from openvta.spec.insn import decode, isa_of, static_fault
 WATCHDOG = 3000
 """Cycles without progress that these runs call an error."""
 LENGTH = 24
+SWEEP_LENGTH = 8
 LOST = 4
+BURST_LIMIT = 4096
 KINDS = ("mutation", "token", "bus", "lost", "reset")
 TIMING_CAUSES = frozenset({Cause.WATCHDOG, Cause.TOKEN_OVERFLOW})
 OUT_START = GUARD_BYTES + NAMES.index("out") * AREA
@@ -58,6 +60,7 @@ class FaultCampaign:
 
     def __init__(self, rig: Rig, seed: int, result: FaultResult) -> None:
         self.rig = rig
+        self.config = rig.config
         self.seed = seed
         self.result = result
         self.rng = np.random.default_rng([seed, 0xFA17])
@@ -234,46 +237,86 @@ class FaultCampaign:
     def bus(self) -> None:
         """SLVERR or DECERR on some beat the program uses: cause, channel and address are held, nothing finishes."""
         program = self.generator.program(LENGTH)
-        stream = program.program.to_bytes()
         address, write = self._beat(program)
-        response = int(self.rng.integers(2, 4))
+        model = memory_model("bus", self.rng) if self.rng.random() < 0.5 else IDEAL
+        self._bus_error(program, address, write, int(self.rng.integers(2, 4)), model)
+
+    def _bus_error(self, program: RandomProgram, address: int, write: bool, response: int, model: MemoryModel) -> None:
+        stream = program.program.to_bytes()
         bytes_ = self.rig.config.axi_data_bytes
         fault = BusFault(address // bytes_ * bytes_, bytes_, response, write)
         self.rig.write_areas(program.areas)
-        model = memory_model("bus", self.rng) if self.rng.random() < 0.5 else IDEAL
         self.rig.set_memory(model, (fault,))
-        run = self.rig.run_rtl(stream, watchdog=max(WATCHDOG, 4 * (model.read_latency + model.spread)))
+        run = self.rig.run_rtl(stream, watchdog=WATCHDOG)
         self.rig.set_memory(IDEAL)
+        cause = Cause.BUS_WRITE if write else Cause.BUS_READ
         if not self._ends(run, stream):
             self.rig.rtl.hard_reset()
-        elif run.error is None:
-            self._fail(f"{'write' if write else 'read'} error at {address:#x} went unnoticed", stream)
+        elif run.error is None or run.error.cause is not cause:
+            self._fail(f"{cause.name} at {address:#x}: the RTL reports {run.error}", stream)
         else:
-            cause = Cause.BUS_WRITE if write else Cause.BUS_READ
-            if run.error.cause is not cause:
-                self._fail(f"{run.error.cause.name} instead of {cause.name} at {address:#x}", stream)
-            elif not write and run.error.address // bytes_ != address // bytes_:
-                self._fail(f"ERROR_ADDR {run.error.address:#x}, the fault was at {address:#x}", stream)
-            elif write and not run.error.address <= address + bytes_:
-                self._fail(f"ERROR_ADDR {run.error.address:#x} is behind the fault at {address:#x}", stream)
-            self.result.outcomes[
-                f"{cause.name} channel {run.error.channel} {'SLVERR' if response == 2 else 'DECERR'}"
-            ] += 1
+            held = run.error.address
+            if not write and held // bytes_ != address // bytes_:
+                self._fail(f"ERROR_ADDR {held:#x}, the fault was at {address:#x}", stream)
+            elif write and not address - BURST_LIMIT < held <= address:
+                self._fail(f"ERROR_ADDR {held:#x} is no burst that holds {address:#x}", stream)
+            name = "SLVERR" if response == 2 else "DECERR"
+            self.result.outcomes[f"{cause.name} channel {run.error.channel} {name}"] += 1
         self._recover("after a bus error")
+
+    def sweep(self, cycles: int) -> None:
+        """SLVERR and DECERR on every beat of a short program, and a soft reset in each of its first ``cycles`` cycles."""
+        program = self.generator.program(SWEEP_LENGTH)
+        for address, write in sorted(self._beats(program)):
+            for response in (2, 3):
+                self._trial = f"sweep, configuration {self.rig.config.name}, seed {self.seed}"
+                self.result.trials["every beat"] += 1
+                self._bus_error(program, address, write, response, IDEAL)
+                if self.result.failures:
+                    return
+        for cycle in range(1, cycles + 1):
+            self._trial = f"soft reset in cycle {cycle}, configuration {self.rig.config.name}, seed {self.seed}"
+            self.result.trials["every cycle"] += 1
+            self._reset_at(program, cycle, IDEAL)
+            if self.result.failures:
+                return
+
+    def _beats(self, program: RandomProgram) -> set[tuple[int, bool]]:
+        """(address, write) of every beat a program moves, its own words included."""
+        config, bytes_ = self.rig.config, self.rig.config.axi_data_bytes
+        spans = [(self.rig.stream, 16 * len(program.program.words), False)]
+        for word in program.program.words:
+            insn = decode(config, word)
+            if insn.opcode not in (Opcode.LOAD, Opcode.STORE) or insn.is_noop:
+                continue
+            name, size = self._element(insn["memory_id"])
+            for row in range(insn["y_size"]):
+                start = self.rig.areas[name] + (insn["dram_base"] + row * insn["x_stride"]) * size
+                spans.append((start, insn["x_size"] * size, insn.opcode is Opcode.STORE))
+        return {
+            (beat * bytes_, write)
+            for start, length, write in spans
+            for beat in range(start // bytes_, (start + length - 1) // bytes_ + 1)
+        }
+
+    def _element(self, memory: int) -> tuple[str, int]:
+        """Area and bytes of an element of a memory id."""
+        c = self.config
+        return {
+            0: ("uop", c.uop_bytes), 1: ("wgt", c.wgt_bytes), 2: ("inp", c.inp_bytes), 3: ("acc", c.acc_bytes),
+            4: ("out", c.out_bytes), 5: ("acc", c.acc8_bytes), 6: ("acc", c.acc8_bytes),
+        }[memory]  # fmt: skip
 
     def _beat(self, program: RandomProgram) -> tuple[int, bool]:
         """A byte that the program reads or writes: of the stream, or of a transfer drawn at random."""
         config = self.rig.config
-        sizes = {0: ("uop", config.uop_bytes), 1: ("wgt", config.wgt_bytes), 2: ("inp", config.inp_bytes),
-                 3: ("acc", config.acc_bytes), 4: ("out", config.out_bytes), 5: ("acc", config.acc8_bytes),
-                 6: ("acc", config.acc8_bytes)}  # fmt: skip
         insns = [decode(config, word) for word in program.program.words]
         moves = [insn for insn in insns if insn.opcode in (Opcode.LOAD, Opcode.STORE) and not insn.is_noop]
         choice = int(self.rng.integers(len(moves) + 3))
         if choice >= len(moves):
             return self.rig.stream + int(self.rng.integers(16 * len(insns))), False
         insn = moves[choice]
-        name, size = sizes[insn["memory_id"]]
+        name, size = self._element(insn["memory_id"])
         row, column = int(self.rng.integers(insn["y_size"])), int(self.rng.integers(insn["x_size"]))
         element = insn["dram_base"] + row * insn["x_stride"] + column
         address = self.rig.areas[name] + element * size + int(self.rng.integers(size))
@@ -304,18 +347,22 @@ class FaultCampaign:
     def reset(self) -> None:
         """A soft reset in a random cycle of a run; the next run is exact."""
         program = self.generator.program(LENGTH)
-        self.rig.write_areas(program.areas)
         model = memory_model("inside", self.rng) if self.rng.random() < 0.6 else IDEAL
+        self._reset_at(program, int(self.rng.integers(1, (40 if self.rng.random() < 0.7 else 8) * LENGTH)), model)
+
+    def _reset_at(self, program: RandomProgram, cycle: int, model: MemoryModel) -> None:
+        stream = program.program.to_bytes()
+        self.rig.write_areas(program.areas)
         self.rig.set_memory(model)
-        self.rig.start_rtl(program.program.to_bytes())
-        self.rig.rtl.delay(int(self.rng.integers(1, 40 * LENGTH if self.rng.random() < 0.7 else 8 * LENGTH)))
+        self.rig.start_rtl(stream)
+        self.rig.rtl.delay(cycle)
         if not self.rig.soft_reset():
-            self._fail("the soft reset did not end", program.program.to_bytes())
+            self._fail("the soft reset did not end", stream)
             self.rig.rtl.hard_reset()
         self.result.outcomes["reset"] += 1
-        if self.rng.random() < 0.5:
+        if model is not IDEAL:
             self.rig.set_memory(memory_model("inside", self.rng))
-        self._agree("after a soft reset", self.reference, fill=True)
+        self._agree(f"after a soft reset in cycle {cycle}", self.reference, fill=True)
         self.rig.set_memory(IDEAL)
 
     def run(self, trials: int, kinds: tuple[str, ...] = KINDS) -> None:
@@ -338,8 +385,11 @@ def _queues(wait: int) -> str:
     return "+".join(queue.name for queue in Queue if wait >> queue & 1) or "memory"
 
 
-def run_faults(name: str, seeds: tuple[int, ...], trials: int, *, progress: Progress | None = None) -> FaultResult:
-    """``trials`` faults on one configuration, shared among the seeds.
+def run_faults(
+    name: str, seeds: tuple[int, ...], trials: int, *, sweep: int = 0, progress: Progress | None = None
+) -> FaultResult:
+    """``trials`` faults on one configuration, shared among the seeds; with ``sweep`` afterwards every
+    beat of a short program, and a soft reset in each of so many cycles.
 
     Raises:
         ConfigError, ToolMissing, BuildFailed, SimulationFailed: as the names say.
@@ -349,7 +399,10 @@ def run_faults(name: str, seeds: tuple[int, ...], trials: int, *, progress: Prog
     started = time.monotonic()
     for seed in seeds:
         with Rig(config, seed=seed, progress=progress) as rig:
-            FaultCampaign(rig, seed, result).run(-(-trials // len(seeds)))
+            campaign = FaultCampaign(rig, seed, result)
+            campaign.run(-(-trials // len(seeds)))
+            if sweep and not result.failures:
+                campaign.sweep(sweep)
         tell(progress, f"{name}: seed {seed}, {sum(result.trials.values())} faults, {len(result.failures)} failures")
         if result.failures:
             break
