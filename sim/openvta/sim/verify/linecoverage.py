@@ -24,6 +24,8 @@ from openvta.sim.verify.faults import FaultCampaign, FaultResult
 from openvta.sim.verify.rig import Rig
 
 EXCLUSIONS = Path("hardware") / "chisel" / "lint" / "coverage-exclusions.txt"
+LISTED = "tiny"
+"""The configuration the list is written for: every exclusion must match something there."""
 _POINT = re.compile(r"^C '(.*)' (\d+)$")
 
 
@@ -184,4 +186,7 @@ def measure(
     design = elaborate(config, extras=("trace", "stalls"))
     source = design.files[0].read_text("utf-8").splitlines()
     rules = read_exclusions(toolchain.repository() / EXCLUSIONS)
+    stale = unused(points, source, rules) if name == LISTED else []
+    if stale:
+        raise CoverageError(f"{EXCLUSIONS}: nothing is like '{stale[0].module} | {stale[0].source}': take it out")
     return result, figure(("line", "branch"), points, source, rules), figure(("toggle",), points, source, rules)
