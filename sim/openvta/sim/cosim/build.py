@@ -89,16 +89,9 @@ class BuiltModel:
     build_seconds: float
 
 
-def fast_harness(
-    config: HardwareConfig,
-    *,
-    waves: bool = False,
-    checked: bool = False,
-    coverage: bool = False,
-    extras: tuple[str, ...] = (),
-) -> Harness:
-    """Clock, host and memory compiled; Python acts at start and end only. ``extras`` are those of the design."""
-    defines = (
+def _fast_defines(config: HardwareConfig) -> tuple[tuple[str, str], ...]:
+    """What fast_top.sv and fast.cpp know of the configuration and of the hash of written cells."""
+    return (
         ("DATA_BITS", str(config.axi_data_bits)),
         ("ID_BITS", str(config.axi_id_bits)),
         ("BURST_BEATS", str(config.axi_burst_beats)),
@@ -109,8 +102,19 @@ def fast_harness(
         ("HASH_MEMORY_SHIFT", str(cellhash.MEMORY_SHIFT)),
         ("HASH_WORD_SHIFT", str(cellhash.WORD_SHIFT)),
         ("HASH_DEVICE_MEMORY", str(cellhash.DEVICE_MEMORY)),
-        *([("TRACE", "1")] if "trace" in extras else []),
     )
+
+
+def fast_harness(
+    config: HardwareConfig,
+    *,
+    waves: bool = False,
+    checked: bool = False,
+    coverage: bool = False,
+    extras: tuple[str, ...] = (),
+) -> Harness:
+    """Clock, host and memory compiled; Python acts at start and end only. ``extras`` are those of the design."""
+    defines = (*_fast_defines(config), *([("TRACE", "1")] if "trace" in extras else []))
     taps = (HDL / "trace_taps.sv",) if extras else ()
     return Harness(
         toplevel="fast_top",
@@ -126,7 +130,7 @@ def fast_harness(
 
 def plain_harness(config: HardwareConfig) -> Harness:
     """The same host and memory in a plain C++ loop: what the simulation costs without cocotb."""
-    defines = (("DATA_BITS", str(config.axi_data_bits)), ("ID_BITS", str(config.axi_id_bits)), ("PLAIN", "1"))
+    defines = (*_fast_defines(config), ("PLAIN", "1"))
     sources = (HDL / "fast_top.sv", HDL / "fast.cpp", HDL / "plain.cpp")
     return Harness(toplevel="fast_top", sources=sources, defines=defines, plain=True)
 

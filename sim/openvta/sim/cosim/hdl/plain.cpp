@@ -19,7 +19,8 @@
 
 extern "C" {
 void fast_memory(uint8_t* data, uint64_t base, uint64_t bytes);
-void fast_settings(uint64_t readLatency, uint64_t writeLatency, uint32_t outstanding, uint32_t closedEvery);
+void fast_settings(uint64_t readLatency, uint64_t writeLatency, uint32_t outstanding, uint32_t closedEvery,
+                   uint64_t latencySpread, uint32_t stall, uint32_t inside, uint32_t disorder, uint64_t seed);
 void fast_push(uint32_t kind, uint32_t address, uint32_t data, uint32_t mask, uint64_t bound);
 uint64_t fast_results(uint32_t* into, uint64_t capacity);
 uint64_t fast_retired_count();
@@ -46,7 +47,7 @@ int main(int argc, char** argv) {
     }
     fast_memory(static_cast<uint8_t*>(memory), number(argv[2]), bytes);
     fast_settings(number(argv[4]), number(argv[5]), static_cast<uint32_t>(number(argv[6])),
-                  static_cast<uint32_t>(number(argv[7])));
+                  static_cast<uint32_t>(number(argv[7])), 0, 0, 0, 0, 1);
     auto top = std::make_unique<Vtop>();
     top->clock = 0;
     top->eval();
@@ -79,7 +80,7 @@ int main(int argc, char** argv) {
             std::fprintf(stderr, "plain: no end after %" PRIu64 " cycles\n", cycles);
             return 3;
         }
-        std::vector<uint64_t> events(2 * fast_retired_count() + fast_gemm_count() + 1);
+        std::vector<uint64_t> events(3 * fast_retired_count() + fast_gemm_count() + 1);
         fast_retired(events.data());
         fast_gemm_ends(events.data());
         std::vector<uint32_t> values(operations + 1);
