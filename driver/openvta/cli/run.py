@@ -19,7 +19,7 @@ EXAMPLE = "openvta run resnet8.bundle --input digits.npz --device cosim --out lo
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     parser.add_argument("bundle", type=Path)
-    parser.add_argument("--device", default="fsim", help="fsim (default) or cosim")
+    parser.add_argument("--device", default="fsim", help="fsim (default), cosim or hls")
     parser.add_argument("--input", type=Path, help=".npz with an array for each input, or .npy for a single one")
     parser.add_argument("--random", type=int, metavar="SEED", help="random inputs instead")
     parser.add_argument(
