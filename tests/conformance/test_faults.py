@@ -17,6 +17,7 @@ from openvta.spec import AluOpcode, Cause, HardwareConfig, MemId, Opcode, Progra
 from openvta.spec.bundle import Bundle, Segment
 
 BACKENDS = ("fsim", "cosim", "hls")
+OPTIONS = {"hls": {"integers": "wide"}}
 Open = Callable[[str, HardwareConfig], Device]
 Stop = tuple[Cause, Unit, int]
 Maker = Callable[[Builder], Stop]
@@ -259,7 +260,7 @@ def devices() -> Iterator[Open]:
     def get(backend: str, config: HardwareConfig) -> Device:
         key = backend, config.name
         if key not in opened:
-            opened[key] = open_device(backend, config=config)
+            opened[key] = open_device(backend, config=config, **OPTIONS.get(backend, {}))
         return opened[key]
 
     yield get

@@ -26,6 +26,18 @@ BACKENDS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 """A device, and the options it is opened with."""
 CASES = [(config, name) for config in named_configs() for name in names(load_config(config))]
+OFTEN_NATIVE = ("default", "tiny")
+"""Configurations whose native HLS kernel is built in every run: the fixed-width one is built for all."""
+
+
+def run_of(backend: str, config_name: str, name: str) -> Any:
+    """A backend, a configuration and a program; native integers on the other configurations are a campaign."""
+    seldom = backend == "hls-native" and config_name not in OFTEN_NATIVE
+    marks = [pytest.mark.long] if seldom else []
+    return pytest.param(backend, config_name, name, marks=marks, id=f"{backend}-{config_name}-{name}")
+
+
+RUNS = [run_of(backend, config, name) for backend in BACKENDS for config, name in CASES]
 Open = Callable[[str, HardwareConfig], Device]
 
 
@@ -46,8 +58,7 @@ def devices() -> Iterator[Open]:
         device.close()
 
 
-@pytest.mark.parametrize(("config_name", "name"), CASES)
-@pytest.mark.parametrize("backend", BACKENDS)
+@pytest.mark.parametrize(("backend", "config_name", "name"), RUNS)
 def test_program(
     backend: str, config_name: str, name: str, devices: Open, record_coverage: Callable[[str, str], None]
 ) -> None:

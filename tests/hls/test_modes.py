@@ -144,14 +144,16 @@ def random_insns(device: Device, fsim: Device, config: HardwareConfig, rng: np.r
     return count
 
 
-@pytest.mark.parametrize("integers", ["wide", "native"])
-@pytest.mark.parametrize("config_name", named_configs())
+@pytest.mark.parametrize(
+    ("integers", "config_name"),
+    [("wide", name) for name in named_configs()] + [("native", "default"), ("native", "tiny")],
+)
 def test_random_programs(
     config_name: str, integers: str, devices: Open, rng: np.random.Generator, record_coverage: Record
 ) -> None:
     config = load_config(config_name)
     options = {"integers": integers}
-    assert random_insns(devices("hls", config, options), devices("fsim", config, {}), config, rng, 700) >= 700
+    assert random_insns(devices("hls", config, options), devices("fsim", config, {}), config, rng, 800) >= 800
     record_coverage(f"hls-{integers}", config_name)
 
 
