@@ -99,7 +99,7 @@ def main() -> None:
         say(f"making {options.venv}")
         venv.create(folder, with_pip=True, symlinks=True)
     say("installing packages (about a minute the first time)")
-    run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-e", ".[cosim,dev]"])
+    run([str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-e", ".[cosim,formal,dev]"])
     stamp.write_text(key, "utf-8")
     say("done")
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every 128-bit word is either an instruction of one unit or has a cause, for all 2^128 words.
 // dut: Decoder
+// mutants: 250
 // depth: 2
 // p_total: a word without a cause belongs to load, compute or store; causes are those of decode
 // p_opcode: an opcode that the configuration does not have is ILLEGAL_OPCODE, and nothing else is

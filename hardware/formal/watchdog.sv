@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The watchdog: exact bound, and the right unit is named.
 // dut: Watchdog
+// mutants: 250
 // depth: 10
 // internal: v_quiet = dut.quiet
 // i_quiet: the harness counts as the watchdog does

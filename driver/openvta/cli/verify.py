@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from openvta.cli import console
+from openvta.cli import console, verify_formal
 from openvta.cli.commit import commit
 from openvta.cli.main import EXIT_NO
 from openvta.sim.verify.configs import configuration
@@ -24,6 +24,7 @@ CAMPAIGNS = {
     "disturbed": "the same with random stalls on the bus and inside only",
     "faults": "damaged streams, lost tokens, bus errors, lost responses, soft resets in any cycle",
     "coverage": "random programs with line and toggle coverage",
+    "formal": "properties of the control logic, proved for every run",
 }
 
 
@@ -83,6 +84,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _line(campaign: str, result: dict[str, Any]) -> str:
+    if campaign == "formal":
+        return verify_formal.line(result)
     what = f"{campaign} on {result['config']} ({result['label']}), seeds {', '.join(map(str, result['seeds']))}: "
     if "trials" in result:
         what += f"{sum(result['trials'].values())} faults, "
@@ -137,17 +140,22 @@ def _coverage(name: str, seeds: tuple[int, ...], options: argparse.Namespace) ->
     }  # fmt: skip
 
 
+def _formal(name: str, seeds: tuple[int, ...], options: argparse.Namespace) -> dict[str, Any]:
+    return verify_formal.run_formal(name)
+
+
 _CAMPAIGNS: dict[str, Callable[[str, tuple[int, ...], argparse.Namespace], dict[str, Any]]] = {
     "random": _random,
     "disturbed": _random,
     "faults": _faults,
     "coverage": _coverage,
+    "formal": _formal,
 }
 
 
 def _append(path: Path, report: dict[str, Any]) -> None:
     """One line a configuration: what was run, when, at which commit, and how it ended."""
-    kept = ("config", "config_hash", "seeds", "instructions", "trials", "mismatches", "seconds")
+    kept = ("config", "config_hash", "seeds", "instructions", "trials", "proved", "mismatches", "seconds")
     lines = []
     for result in report["results"]:
         line = {name: report[name] for name in ("date", "commit", "campaign")}

@@ -17,7 +17,6 @@ from openvta.sim.formal import circuit, harness, kill, prove
 from openvta.sim.formal.errors import FormalError
 from openvta.sim.formal.harness import Harness
 
-MUTANTS = 60
 ROUNDS = 4
 SECONDS = 60.0
 
@@ -75,7 +74,12 @@ def run_one(found: Harness, design: ElaboratedDesign, *, seed: int = 1, progress
     """
     sources = sorted(Path(__file__).parent.glob("*.py"))
     key = cache.hash_text(
-        "formal", found.source, design.config.label, cache.hash_files(design.files), cache.hash_files(sources), str(seed)
+        "formal",
+        found.source,
+        design.config.label,
+        cache.hash_files(design.files),
+        cache.hash_files(sources),
+        str(seed),
     )
     folder = cache.cache_folder() / "formal" / f"{found.name}-{key}"
     with cache.entry(folder) as work:
@@ -85,7 +89,9 @@ def run_one(found: Harness, design: ElaboratedDesign, *, seed: int = 1, progress
             for path in work.iterdir():
                 path.unlink()
             (work / "result.json").write_text(json.dumps(asdict(result), indent=1), "utf-8")
-            cache.tell(progress, f"{found.name}: {len(result.properties)} properties, {time.monotonic() - started:.0f} s")
+            cache.tell(
+                progress, f"{found.name}: {len(result.properties)} properties, {time.monotonic() - started:.0f} s"
+            )
     stored = json.loads((folder / "result.json").read_text("utf-8"))
     properties = [Property(**{**item, "mutants": tuple(item["mutants"])}) for item in stored["properties"]]
     return Result(tuple(properties), tuple(stored["open_facts"]))
@@ -101,7 +107,7 @@ def _run(found: Harness, design: ElaboratedDesign, work: Path, seed: int) -> Res
         missing = [name for name, texts in killers.items() if not texts]
         if not missing:
             break
-        mutated, mutants = circuit.build_mutated(found, work, MUTANTS, seed + number)
+        mutated, mutants = circuit.build_mutated(found, work, found.mutants, seed + number)
         kills = kill.kills(mutated, missing, len(mutants), found.depth)
         for name, numbers in kills.by_property.items():
             killers[name] += [mutants[k - 1].text for k in numbers]

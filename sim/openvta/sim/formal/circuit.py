@@ -56,7 +56,16 @@ def _flat(harness: Harness) -> list[str]:
     return [*commands, "setundef -undriven -anyseq", "opt_clean", "memory_map", "opt -fast", "async2sync"]
 
 
-_TO_GATES = ["setundef -undriven -anyseq", "techmap", "opt -fast", "dffunmap", "opt_clean", "setundef -undriven -anyseq", "aigmap", "opt_clean"]
+_TO_GATES = [
+    "setundef -undriven -anyseq",
+    "techmap",
+    "opt -fast",
+    "dffunmap",
+    "opt_clean",
+    "setundef -undriven -anyseq",
+    "aigmap",
+    "opt_clean",
+]
 
 
 def build(harness: Harness, folder: Path) -> Aig:

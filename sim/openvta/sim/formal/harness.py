@@ -15,6 +15,7 @@ The comment lines before the module say what cannot be said in Verilog::
     // internal: v_count = dut.count, ... an undriven wire of the harness becomes a signal inside the design
     // depth: 20                          cycles searched for covers and killed mutants
     // steps: 2                           cycles of an induction step
+    // mutants: 60                        mutants tried at a time (at most 255), up to four times
     // p_NAME: text                       what the property says (so for m_NAME and i_NAME)
 """
 
@@ -28,7 +29,7 @@ from openvta.sim.cosim.toolchain import repository
 from openvta.sim.formal.errors import FormalError
 from openvta.spec.config import HardwareConfig
 
-_KEYS = ("dut", "free", "internal", "depth", "steps")
+_KEYS = ("dut", "free", "internal", "depth", "steps", "mutants")
 _LINE = re.compile(r"// ([a-z][a-z0-9_]*): (.*)")
 
 
@@ -44,6 +45,7 @@ class Harness:
     internal: tuple[tuple[str, str], ...]
     depth: int
     steps: int
+    mutants: int
     texts: dict[str, str]
 
     def module(self, config: HardwareConfig) -> str:
@@ -103,6 +105,7 @@ def read(path: Path) -> Harness:
         internal=tuple(internal),
         depth=int(single.get("depth", "20")),
         steps=int(single.get("steps", "2")),
+        mutants=int(single.get("mutants", "60")),
         texts=texts,
     )
 

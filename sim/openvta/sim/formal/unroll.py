@@ -70,7 +70,7 @@ class Unrolling:
             y = values[b >> 1] if not b & 1 else -values[b >> 1]
             if x == -t or y == -t or x == -y:
                 value = -t
-            elif x == t or x == y:
+            elif x in (t, y):
                 value = y
             elif y == t:
                 value = x
