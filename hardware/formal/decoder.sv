@@ -7,7 +7,6 @@
 // p_opcode: an opcode that the configuration does not have is ILLEGAL_OPCODE, and nothing else is
 // p_reserved: a word without a cause has zeros in every bit that must be zero
 // p_tokens: a word without a cause has only token flags that its unit can use
-// p_finish: a word without a cause is FINISH exactly when it is the last
 // p_memory: a STORE or LOAD that does something and has no cause names a memory that it can use
 // p_range: a GEMM or ALU without a cause has a micro-op range that is ordered and inside the buffer
 // p_requant: a REQUANT without a cause has a mode of the specification, and does not both clear and write acc
@@ -15,9 +14,9 @@
 // p_order: the lowest cause is reported
 module harness(
   input clock, input [127:0] word, input last,
-  output p_total, output p_opcode, output p_reserved, output p_tokens, output p_finish, output p_memory, output p_range,
+  output p_total, output p_opcode, output p_reserved, output p_tokens, output p_memory, output p_range,
   output p_requant, output p_unit, output p_order,
-  output c_total, output c_opcode, output c_reserved, output c_tokens, output c_finish, output c_memory, output c_range,
+  output c_total, output c_opcode, output c_reserved, output c_tokens, output c_memory, output c_range,
   output c_requant, output c_unit, output c_order
 );
   wire [7:0] cause;
@@ -75,8 +74,6 @@ module harness(
   assign c_reserved = cause == `CAUSE_RESERVED_BITS & alu & stray;
   assign p_tokens = !none | tokens_fit;
   assign c_tokens = none & to_load & word[`F_LOAD_PUSH_NEXT];
-  assign p_finish = !none | finish == last;
-  assign c_finish = none & finish;
   assign p_memory = !none | memory_fits;
   assign c_memory = none & store & works;
   assign p_range = !none | !(gemm | alu) | (order_fits & range_fits);

@@ -9,14 +9,13 @@
 // p_progress: it never reports in a cycle of progress or outside a run
 // p_off: a bound of zero never reports
 // p_token: while a unit waits for a token, the first of load, compute and store that does is named, with its instruction
-// p_queues: every queue that somebody waits for is named
 // p_unit: where nobody waits for a token or FINISH, the unit named is busy, or it is fetch
 module harness(
   input clock, input restart, input [31:0] bound, input running, input progress,
   input load_busy, compute_busy, store_busy, compute_finish, input [3:0] load_queues, compute_queues, store_queues,
   input [31:0] load_index, compute_index, store_index, fetch_index,
-  output p_bound, output p_progress, output p_off, output p_token, output p_queues, output p_unit,
-  output c_bound, output c_progress, output c_off, output c_token, output c_queues, output c_unit, output i_quiet
+  output p_bound, output p_progress, output p_off, output p_token, output p_unit,
+  output c_bound, output c_progress, output c_off, output c_token, output c_unit, output i_quiet
 );
   reg started = 0;
   always @(posedge clock) started <= 1;
@@ -56,8 +55,6 @@ module harness(
   assign c_off = live & bound == 0 & running & !progress;
   assign p_token = !live | !report | !token | (unit == first && index == of_first);
   assign c_token = live & report & |compute_queues & |store_queues & !(|load_queues);
-  assign p_queues = !live | !report | waits == (load_queues | compute_queues | store_queues);
-  assign c_queues = live & report & waits == 9;
   assign p_unit = !live | !report | token | compute_finish
     | (unit == `UNIT_LOAD & load_busy) | (unit == `UNIT_COMPUTE & compute_busy & !load_busy)
     | (unit == `UNIT_STORE & store_busy & !load_busy & !compute_busy)
