@@ -3,10 +3,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
+from formal.defects import DEFECTS, Defect, plant
 from openvta.sim.cosim.build import ElaboratedDesign, elaborate
 from openvta.sim.formal import campaign, circuit, harness, prove
 from openvta.spec import load_config
@@ -30,17 +32,13 @@ def test_there_are_enough() -> None:
     assert sum(len(found.texts) for found in HARNESSES.values()) >= 30
 
 
-def test_a_fault_planted_by_hand_is_a_counterexample(tiny: ElaboratedDesign, tmp_path: Path) -> None:
-    """A token queue that takes a token it does not have: named properties fail, with the length of the run that shows it."""
-    found = HARNESSES["token_queue"]
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name.replace(" ", "-"))
+def test_a_planted_defect_is_a_counterexample(defect: Defect, tiny: ElaboratedDesign, tmp_path: Path) -> None:
+    """The property that names it fails, with the length of the run that shows it."""
+    found = HARNESSES[defect.harness]
     circuit.prepare(found, tiny, tmp_path)
-    design = tmp_path / "design.sv"
-    text = design.read_text("utf-8")
-    start = text.index(f"\nmodule {found.module(tiny.config)}(")
-    old = "taken = io_pop & io_ready_0;"
-    at = text.index(old, start)
-    design.write_text(text[:at] + "taken = io_pop;" + text[at + len(old) :], "utf-8")
+    plant(defect, found.module(tiny.config), tmp_path / "design.sv")
     broken = circuit.build(found, tmp_path)
-    proofs = {p.name: p for p in prove.prove(broken, steps=2, depth=found.depth, seconds=20, folder=tmp_path)}
-    assert proofs["p_count"].method == "counterexample"
-    assert proofs["p_empty"].method == "counterexample" or proofs["p_ready"].method == "counterexample"
+    goal = f"p_{defect.breaks}"
+    kept = {name: literal for name, literal in broken.outputs.items() if name == goal or name.startswith("m_")}
+    assert goal in prove.refuted(dataclasses.replace(broken, outputs=kept), depth=found.depth), defect.name

@@ -72,6 +72,11 @@ def prove(circuit: Aig, *, steps: int, depth: int, seconds: float, folder: Path)
     return [proofs[name] for name in goals]
 
 
+def refuted(circuit: Aig, *, depth: int) -> dict[str, int]:
+    """Properties that fail within ``depth`` cycles of the start, with the cycle (the first is 0)."""
+    return _refute(circuit, _kind(circuit, "p_"), list(_kind(circuit, "m_").values()), depth)
+
+
 def _refute(circuit: Aig, goals: dict[str, int], assumed: list[int], depth: int) -> dict[str, int]:
     """Properties that fail within ``depth`` cycles of the start, with the cycle."""
     failed: dict[str, int] = {}
