@@ -84,7 +84,7 @@ def test_layers_say_where_their_instructions_are() -> None:
         assert layer.uops == uops
         if layer.op == "Conv2d":
             assert layer.macs > 0
-            assert layer.predicted_cycles * bundle.config.macs_per_cycle > layer.macs
+            assert layer.predicted_cycles * bundle.config.macs_per_cycle >= layer.macs
     assert end == len(program) - 2
     assert "node_Conv_138" in str(bundle.placement)
 

@@ -14,7 +14,8 @@ from openvta.compiler.schedule.emitter import Emitter
 from openvta.compiler.schedule.gemm import GemmEmitter, GemmLayer
 from openvta.compiler.schedule.image import Image, Plane
 from openvta.compiler.schedule.lower import Form, Lowering
-from openvta.compiler.schedule.maxpool import choose_max_tiling, emit_max, max_cycles
+from openvta.compiler.schedule.machine import predict
+from openvta.compiler.schedule.maxpool import choose_max_tiling, emit_max
 from openvta.compiler.schedule.order import order_loads
 from openvta.compiler.schedule.steps import Memory, Planned, format_schedule
 from openvta.compiler.schedule.tiling import Problem, Tiling, choose_tiling
@@ -94,7 +95,7 @@ def generate(
     emitter = Emitter(config, image)
     lowering = Lowering(graph, config, planes)
     work = [node for node in nodes if not isinstance(node, Reshape)]
-    tilings: list[tuple[str, int]] = []
+    tilings: list[str] = []
     chosen: dict[Problem, Tiling] = {}
     for number, node in enumerate(work):
         emitter.layer = number
@@ -104,11 +105,11 @@ def generate(
             tiling = chosen.get(shape_of) or choose_tiling(layer.problem, config)
             chosen[shape_of] = tiling
             GemmEmitter(emitter, layer, tiling).run()
-            tilings.append((tiling.text(), tiling.cycles))
+            tilings.append(tiling.text())
         else:
             shape = choose_max_tiling(layer, config)
             emit_max(emitter, layer, shape)
-            tilings.append((f"tile 1 block x {shape.rows} x {shape.columns}", max_cycles(layer, shape, config)))
+            tilings.append(f"tile 1 block x {shape.rows} x {shape.columns}")
         emitter.end_layer()
     sizes = {
         Memory.INP: config.inp_depth,
@@ -118,9 +119,12 @@ def generate(
     }
     planned = plan_tokens(order_loads(emitter.steps, sizes, config), sizes, config.token_depth)
     program = Program.assemble(config, [*(item.insn for item in planned), make(Opcode.FINISH)])
+    predicted = predict(planned, len(work), config).layers() if work else ()
     layers = tuple(
-        _layer(graph, planned, place, number, node, tiling)
-        for number, (place, node, tiling) in enumerate(zip(_places(planned, len(work)), work, tilings, strict=True))
+        _layer(graph, planned, place, number, node, (tiling, cycles))
+        for number, (place, node, tiling, cycles) in enumerate(
+            zip(_places(planned, len(work)), work, tilings, predicted, strict=True)
+        )
     )
     return SegmentCode(program, planned, layers)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from openvta.compiler.errors import ModelError
 from openvta.compiler.schedule.emitter import Emitter
 from openvta.compiler.schedule.image import Plane
-from openvta.compiler.schedule.tiling import LOAD_OVERHEAD, REQUANT_OVERHEAD, check_pieces, even_parts
+from openvta.compiler.schedule.tiling import check_pieces, even_parts
 from openvta.spec.config import HardwareConfig
 from openvta.spec.isa import AluOpcode, MemId
 
@@ -59,15 +59,6 @@ def choose_max_tiling(layer: MaxLayer, config: HardwareConfig) -> MaxTiling:
         if found:
             return max(found, key=lambda t: (t.slots * t.rows * t.columns, t.columns))
     raise ModelError(layer.name, "acc depth", config.acc_depth, "max pooling needs 2 elements; use a larger acc buffer")
-
-
-def max_cycles(layer: MaxLayer, tiling: MaxTiling, config: HardwareConfig) -> int:
-    """Predicted cycles: blocking loads, a copy and then tensor operations of two cycles for each window position."""
-    tiles = layer.target.blocks * -(-layer.target.height // tiling.rows) * -(-layer.target.width // tiling.columns)
-    taps = layer.kernel[0] * layer.kernel[1]
-    pieces = -(-layer.kernel[0] // tiling.kernel[0]) * -(-layer.kernel[1] // tiling.kernel[1])
-    load = LOAD_OVERHEAD + tiling.window * config.acc8_bytes // config.axi_data_bytes
-    return tiles * (pieces * load + taps * REQUANT_OVERHEAD) + layer.target.size * (2 * taps - 1)
 
 
 def emit_max(emitter: Emitter, layer: MaxLayer, tiling: MaxTiling) -> None:
