@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from openvta.cli import console, verify_formal
+from openvta.cli import console, verification_page, verify_formal
 from openvta.cli.commit import commit
 from openvta.cli.main import EXIT_NO
 from openvta.sim.verify.configs import configuration
@@ -26,12 +26,13 @@ CAMPAIGNS = {
     "coverage": "random programs with line and toggle coverage",
     "formal": "properties of the control logic, proved for every run",
 }
+WHAT = {**CAMPAIGNS, "page": "the page that shows the results of all campaigns"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's arguments."""
     parser.add_argument(
-        "campaign", choices=sorted(CAMPAIGNS), help="; ".join(f"{k}: {v}" for k, v in CAMPAIGNS.items())
+        "campaign", choices=[*sorted(CAMPAIGNS), "page"], help="; ".join(f"{k}: {v}" for k, v in WHAT.items())
     )
     parser.add_argument(
         "--config",
@@ -49,10 +50,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the results to FILE")
     parser.add_argument("--ledger", type=Path, metavar="FILE", help="append a line a configuration to FILE")
+    parser.add_argument(
+        "--results", type=Path, metavar="DIR", default=Path("docs/verification"),
+        help="page: the campaigns' result files and ledger (docs/verification)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", default=Path("docs/verification.md"), help="page: (docs/verification.md)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
     """Run, show, write; 1 if anything did not agree."""
+    if options.campaign == "page":
+        return _page(options)
     for name in ("seeds", "instructions", "trials"):
         if getattr(options, name) < 1:
             raise SpecError(f"--{name} = {getattr(options, name)}: must be at least 1")
@@ -81,6 +91,14 @@ def run(options: argparse.Namespace) -> int:
     if options.ledger is not None:
         _append(options.ledger, report)
     return EXIT_NO if any(result["failures"] for result in results) else 0
+
+
+def _page(options: argparse.Namespace) -> int:
+    results = verification_page.read_results(options.results)
+    ledger = verification_page.read_ledger(options.results / verification_page.LEDGER)
+    console.write_file(options.out, verification_page.page(results, ledger))
+    console.out(f"{options.out}: {', '.join(results)}; {len(ledger)} campaigns in the ledger")
+    return 0
 
 
 def _line(campaign: str, result: dict[str, Any]) -> str:

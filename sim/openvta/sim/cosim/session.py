@@ -143,6 +143,7 @@ class FastSession:
         waves: file for the waveform (the model must be built with waves).
         coverage_file: file for coverage (the model must be built with it).
         seed: cocotb's seed, and that of a checked model's initial state.
+        arguments: more arguments of the simulator, such as plusargs.
     """
 
     def __init__(
@@ -155,6 +156,7 @@ class FastSession:
         waves: Path | None = None,
         coverage_file: Path | None = None,
         seed: int = 1,
+        arguments: Sequence[str] = (),
     ) -> None:
         shared = cocotb_environment(model, "openvta.sim.cosim.agent", seed, Path("results.xml"))
         self._folder = Path(tempfile.mkdtemp(prefix="openvta-cosim-"))
@@ -178,7 +180,7 @@ class FastSession:
             "OPENVTA_MEMORY_BASE": str(memory_base),
             "OPENVTA_MEMORY_BYTES": str(memory_bytes),
         }
-        command = [str(model.executable), *random_start(model, seed)]
+        command = [str(model.executable), *random_start(model, seed), *arguments]
         if coverage_file is not None:
             command.append(f"+verilator+coverage+file+{coverage_file.resolve()}")
         if waves is not None:

@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from openvta.sim.cosim.build import elaborate, fast_harness, verilate
+from openvta.sim.cosim.build import ElaboratedDesign, elaborate, fast_harness, verilate
 from openvta.sim.cosim.cache import Progress
 from openvta.sim.cosim.errors import CosimError
 from openvta.sim.cosim.session import DRAM, IDEAL, BusFault, FastSession, MemoryModel, Op, OpKind
@@ -34,6 +35,8 @@ class CosimTransport:
         stalls: build stall points inside, closed as the memory model's ``inside`` says.
         coverage_file: count lines and toggles, and write them here when the device is closed.
         seed: of the random initial state.
+        change: makes another design of the elaborated one, such as one with faults planted in it.
+        arguments: more arguments of the simulator, such as plusargs.
         progress: told about long steps.
     """
 
@@ -49,6 +52,8 @@ class CosimTransport:
         stalls: bool = False,
         coverage_file: str | Path | None = None,
         seed: int = 1,
+        change: Callable[[ElaboratedDesign], ElaboratedDesign] | None = None,
+        arguments: Sequence[str] = (),
         progress: Progress | None = None,
     ) -> None:
         if isinstance(memory, str):
@@ -59,6 +64,8 @@ class CosimTransport:
         extras = tuple(name for name, wanted in (("trace", trace), ("stalls", stalls)) if wanted)
         self.capabilities = CAPABILITIES | ({"trace"} if trace else set())
         design = elaborate(config, extras=extras, progress=progress)
+        if change is not None:
+            design = change(design)
         harness = fast_harness(
             config, waves=waves is not None, checked=checked, coverage=coverage_file is not None, extras=extras
         )
@@ -72,6 +79,7 @@ class CosimTransport:
             waves=None if waves is None else Path(waves),
             coverage_file=None if coverage_file is None else Path(coverage_file),
             seed=seed,
+            arguments=arguments,
         )
         self._next = MEMORY_BASE
         self._end = MEMORY_BASE + memory_bytes

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
 import numpy as np
 
+from openvta.sim.cosim.build import ElaboratedDesign
 from openvta.sim.cosim.cache import Progress
 from openvta.sim.cosim.session import IDEAL, BusFault, MemoryModel
 from openvta.sim.cosim.transport import MEMORY_BASE, CosimTransport
@@ -81,6 +83,7 @@ class Rig:
         checked: random initial state and assertions; without, the fast build.
         stalls: build stall points inside.
         coverage_file: count lines and toggles into this file.
+        change, arguments: of the RTL, as :class:`CosimTransport` takes them.
         progress: told about long steps.
     """
 
@@ -92,12 +95,14 @@ class Rig:
         checked: bool = True,
         stalls: bool = True,
         coverage_file: Path | None = None,
+        change: Callable[[ElaboratedDesign], ElaboratedDesign] | None = None,
+        arguments: Sequence[str] = (),
         progress: Progress | None = None,
     ) -> None:
         self.config = config
         self.rtl = CosimTransport(
             config, memory_bytes=MEMORY_BYTES, checked=checked, trace=True, stalls=stalls, seed=seed,
-            coverage_file=coverage_file, progress=progress,
+            coverage_file=coverage_file, change=change, arguments=arguments, progress=progress,
         )  # fmt: skip
         self.base = self.rtl.allocate(MEMORY_BYTES)
         self.memory = DeviceMemory()
