@@ -128,13 +128,16 @@ class FaultCampaign:
     # damaged streams -----------------------------------------------------------------------------
 
     def mutation(self) -> None:
-        """A stream with flipped bits ends: as on fsim, or with a sticky error whose index is that of a bad instruction."""
+        """A stream with flipped bits and other opcodes ends: as on fsim, or with a sticky error whose index is that of a bad instruction."""
         program = self.generator.program(LENGTH)
         words = bytearray(program.program.to_bytes())
         count = int(self.rng.integers(1, 4))
         for _ in range(count):
             bit = int(self.rng.integers(8 * len(words)))
             words[bit // 8] ^= 1 << bit % 8
+        if self.rng.random() < 0.4:
+            first = 16 * int(self.rng.integers(len(words) // 16))
+            words[first] = words[first] & ~7 | int(self.rng.integers(8))
         areas = dict(program.areas)
         if self.rng.random() < 0.3:
             uops = areas["uop"].copy()

@@ -11,11 +11,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from openvta.sim.verify.operations import Operations
 from openvta.sim.verify.plan import Draft, PlanFull, Planner
 from openvta.sim.verify.transfers import AREA, NAMES, Bytes
 from openvta.spec import HardwareConfig, Program
+
+PARAMETERS = 0.4
+"""Share of acc's elements, in threes, that make sense as requantization parameters."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,23 @@ class Generator(Operations):
         words = acc.view("<i4")
         shift = self.rng.integers(0, 31, len(words))
         words[:] = np.where(self.rng.random(len(words)) < 0.7, words >> shift, words)
+        if self.config.has("requant"):
+            self._parameters(words)
+
+    def _parameters(self, words: npt.NDArray[np.int32]) -> None:
+        """Some runs of three acc elements become parameters that leave results in range, with ties: without them REQUANT
+        would meet limits only. Where they are not read as parameters they are data like others."""
+        rng, lanes = self.rng, self.config.batch * self.config.block
+        threes = words[: len(words) // (3 * lanes) * 3 * lanes].reshape(-1, 3, lanes)
+        chosen = np.flatnonzero(rng.random(len(threes)) < PARAMETERS)
+        shape = (len(chosen), lanes)
+        odd, power, away = rng.integers(1, 12, shape), rng.integers(0, 20, shape), rng.integers(0, 12, shape)
+        floats = (odd / 2.0**away).astype(np.float32).view(np.int32)
+        zero, low, high = rng.integers(-20, 20, shape), rng.integers(-128, 0, shape), rng.integers(0, 128, shape)
+        threes[chosen, 0] = rng.integers(-64, 64, shape)
+        threes[chosen, 1] = np.where(rng.random((len(chosen), 1)) < 0.25, floats, odd << power)
+        packed = power + away | (zero & 255) << 8 | (low & 255) << 16 | (high & 255) << 24
+        threes[chosen, 2] = packed.astype(np.uint32).view(np.int32)
 
 
 __all__ = ["AREA", "NAMES", "Bytes", "Generator", "RandomProgram", "plan"]
