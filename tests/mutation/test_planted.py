@@ -47,5 +47,5 @@ def test_every_planted_fault_is_caught(
 def test_a_fault_that_does_not_fit_is_refused() -> None:
     design = elaborate(load_config("tiny"))
     for change in ({"old": "nothing of the kind"}, {"module": "NoSuchModule"}, {"old": "clock"}):
-        with pytest.raises(PlantError, match="planted fault 'fetch-index'.*must be once in each"):
+        with pytest.raises(PlantError, match=r"planted fault 'fetch-index'.*must be once in each"):
             plant(design, [dataclasses.replace(FAULTS[0], **change)])

@@ -189,30 +189,17 @@ def _coverage(report: Report) -> str:
 
 def _formal(report: Report) -> str:
     rows = [
-        (
-            p["name"],
-            p["module"],
-            p["text"],
-            p["method"],
-            p["depth"],
-            p["proved"],
-            p["covered"],
-            ", ".join(p["kills"][:3]),
-        )
-        for p in report["properties"]
+        (f"{p['harness']}.{p['name']}", p["text"], p["method"], p["depth"], p["cover"], "; ".join(p["mutants"]))
+        for result in report["results"]
+        for p in result["properties"]
     ]
-    columns = (
-        "property",
-        "module",
-        "what it says",
-        "method",
-        "depth",
-        "proved",
-        "cover trace",
-        "mutants killed (first three)",
+    columns = ("property", "what it says", "method", "depth", "cover trace, cycles", "some of the mutants it kills")
+    text = (
+        "## Properties\nProved for runs of any length on the SystemVerilog that is simulated; a property counts when a trace shows that "
+        "it can be met, and when it refutes at least one mutant. Depth: cycles of the induction step, or clauses of the invariant.\n\n"
     )
-    text = "## Properties\nProved on the SystemVerilog that is simulated, for runs of any length.\n\n"
-    return text + table(columns, rows, left=4) + "\n" + _origin(report)
+    failed = [f"- {failure}\n" for result in report["results"] for failure in result["failures"]]
+    return text + table(columns, rows, left=3) + "\n" + "".join(failed) + _origin(report)
 
 
 def _kinds(report: Report) -> list[tuple[str, list[Report]]]:

@@ -128,7 +128,7 @@ class FaultCampaign:
     # damaged streams -----------------------------------------------------------------------------
 
     def mutation(self) -> None:
-        """A stream with flipped bits and other opcodes ends: as on fsim, or with a sticky error whose index is that of a bad instruction."""
+        """A stream with flipped bits or other opcodes ends: as on fsim, or with a sticky error with the index of a bad instruction."""
         program = self.generator.program(LENGTH)
         words = bytearray(program.program.to_bytes())
         count = int(self.rng.integers(1, 4))
