@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from openvta.cli import main, verification_page
+from openvta.cli import verification_page
+from openvta.cli.main import main
 from openvta.spec import SpecError
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from openvta.sim.fsim.stream import Decoded, Stream
@@ -87,10 +87,14 @@ def seeded(seed: int) -> Chooser:
 
 
 class Player:
-    """State of the play: what fetch dispatched, what every unit did, how many tokens every queue holds."""
+    """State of the play: what fetch dispatched, what every unit did, how many tokens every queue holds.
 
-    def __init__(self, stream: Stream, tokens: Sequence[int]) -> None:
+    ``places``: instructions that may wait in front of a unit; by default, what the configuration promises.
+    """
+
+    def __init__(self, stream: Stream, tokens: Sequence[int], places: Mapping[Unit, int] | None = None) -> None:
         self.stream = stream
+        self.places = places or dict.fromkeys(EXECUTING, stream.config.queue_depth)
         self.tokens = list(tokens)
         self.peak = list(tokens)
         self.next = 0
@@ -112,7 +116,7 @@ class Player:
             return True
         item = stream.items[self.next]
         queue = self.queued[item.unit]
-        if len(queue) >= stream.config.queue_depth:
+        if len(queue) >= self.places[item.unit]:
             return False
         queue.append(item)
         self.next += 1
@@ -186,9 +190,11 @@ class Player:
         return f"no unit can go on: {units}; tokens: {counts}"
 
 
-def play(stream: Stream, tokens: Sequence[int], choose: Chooser = round_robin) -> Schedule:
-    """Run the tokens of a stream until it finishes, stops or can go no further."""
-    player = Player(stream, tokens)
+def play(
+    stream: Stream, tokens: Sequence[int], choose: Chooser = round_robin, *, places: Mapping[Unit, int] | None = None
+) -> Schedule:
+    """Run the tokens of a stream until it finishes, stops or can go no further; ``places`` as in :class:`Player`."""
+    player = Player(stream, tokens, places)
     units = (Unit.FETCH, *EXECUTING)
     while not player.finished and player.stop is None:
         moved = False

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from openvta.sim.verify.operations import Operations
+from openvta.sim.verify.operations import PARAMETER_SETS, SMALL_DATA, Operations
 from openvta.sim.verify.plan import Draft, PlanFull, Planner
 from openvta.sim.verify.transfers import AREA, NAMES, Bytes
 from openvta.spec import HardwareConfig, Program
@@ -108,7 +108,9 @@ class Generator(Operations):
         would meet limits only. Where they are not read as parameters they are data like others."""
         rng, lanes = self.rng, self.config.batch * self.config.block
         threes = words[: len(words) // (3 * lanes) * 3 * lanes].reshape(-1, 3, lanes)
-        chosen = np.flatnonzero(rng.random(len(threes)) < PARAMETERS)
+        wanted = rng.random(len(threes)) < PARAMETERS
+        wanted[:PARAMETER_SETS] = True
+        chosen = np.flatnonzero(wanted)
         shape = (len(chosen), lanes)
         odd, power, away = rng.integers(1, 12, shape), rng.integers(0, 20, shape), rng.integers(0, 12, shape)
         floats = (odd / 2.0**away).astype(np.float32).view(np.int32)
@@ -117,6 +119,8 @@ class Generator(Operations):
         threes[chosen, 1] = np.where(rng.random((len(chosen), 1)) < 0.25, floats, odd << power)
         packed = power + away | (zero & 255) << 8 | (low & 255) << 16 | (high & 255) << 24
         threes[chosen, 2] = packed.astype(np.uint32).view(np.int32)
+        small = words[3 * PARAMETER_SETS * lanes : (3 * PARAMETER_SETS + SMALL_DATA) * lanes]
+        small >>= 18
 
 
 __all__ = ["AREA", "NAMES", "Bytes", "Generator", "RandomProgram", "plan"]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +13,9 @@ from openvta.sim.verify.transfers import PADS, Transfers
 from openvta.spec import AluOpcode, HardwareConfig, MemId, Opcode, RequantMode
 from openvta.spec.bins import DISTANCES
 from openvta.spec.insn import isa_of
+
+PARAMETER_SETS, SMALL_DATA = 24, 12
+"""The area of acc begins with so many sets of parameters that make sense, then so many elements of small values."""
 
 
 @dataclass(frozen=True)
@@ -181,21 +185,40 @@ class Operations(Transfers):
         return Draft(Opcode.ALU, values, {}, {"out": dst}, self._after("alu", names))
 
     def _requants(self) -> list[Draft]:
-        return [self._requant() for _ in range(self._int(1, 2))]
+        if self._maybe():
+            return [self._requant() for _ in range(self._int(1, 2))]
+        # Parameters that make sense, and data they leave in range.
+        depth = self.config.acc_depth
+        places = {"data_base": self._int(0, depth - 1), "param_base": self._int(0, depth - 3)}
+        count = min(SMALL_DATA, depth - places["data_base"])
+        data = self._values(places["data_base"], 3 * PARAMETER_SETS, count)
+        parameters = self._values(places["param_base"], 3 * self._int(0, PARAMETER_SETS - 1), 3)
+        return [data, parameters, self._requant(places)]
 
-    def _requant(self) -> Draft:
+    def _values(self, sram: int, dram: int, count: int) -> Draft:
+        """LOAD of some consecutive acc elements."""
+        values = {
+            "memory_id": int(MemId.ACC), "sram_base": sram, "dram_base": dram, "y_size": 1, "x_size": count,
+            "x_stride": count,
+        }  # fmt: skip
+        return Draft(Opcode.LOAD, values, {}, {}, self._after("acc", ["load.acc.none.zero", "rows.acc.same"]))
+
+    def _requant(self, places: Mapping[str, int] | None = None) -> Draft:
+        """A REQUANT; ``places`` gives data_base and param_base, for one set of parameters."""
         outer, inner = self._int(1, 3), self._int(1, 4)
         mode = RequantMode(self._int(0, len(RequantMode) - 1))
         values = {"iter_out": outer, "iter_in": inner, "mode": int(mode)}
         for name, tail in (("data", 0), ("param", 2)):
             room = self.config.acc_depth - 1 - tail
-            still = name == "param" and self._maybe()
+            still = name == "param" and (places is not None or self._maybe())
             for loop, loops in (("out", outer), ("in", inner)):
                 most = 0 if still else min(4, room // max(1, loops - 1), self.config.acc_depth - 1)
                 factor = self._int(0, most)
                 room -= (loops - 1) * factor
                 values[f"{name}_factor_{loop}"] = factor
             values[f"{name}_base"] = room if self._maybe(0.1) else self._int(0, room)
+            if places is not None:
+                values[f"{name}_base"] = min(room, places[f"{name}_base"])
         flag = ("plain", "clear", "write_acc")[self._int(0, 2)]
         if flag != "plain":
             values[flag] = 1
