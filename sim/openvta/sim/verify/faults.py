@@ -167,11 +167,9 @@ class FaultCampaign:
             self._fail(f"the RTL reports {run.error.cause.name} at {run.error.index}, fsim nothing", stream)
         if outcome.fault is not None and run.error is None and outcome.fault.cause not in TIMING_CAUSES:
             self._fail(f"fsim reports {outcome.fault.cause.name} at {outcome.fault.index}, the RTL nothing", stream)
-        if outcome.fault is not None and outcome.fault.cause not in TIMING_CAUSES:
-            if run.error is not None and run.error.cause is Cause.WATCHDOG:
-                self._fail(
-                    f"fsim reports {outcome.fault.cause.name} at {outcome.fault.index}, the RTL hangs there", stream
-                )
+        hangs = run.error is not None and run.error.cause is Cause.WATCHDOG
+        if hangs and outcome.fault is not None and outcome.fault.cause not in TIMING_CAUSES:
+            self._fail(f"fsim reports {outcome.fault.cause.name} at {outcome.fault.index}, the RTL hangs", stream)
         self.result.outcomes["clean" if run.error is None else run.error.cause.name] += 1
         if run.error is not None:
             self._sensible(run, stream)
