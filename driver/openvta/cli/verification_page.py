@@ -118,10 +118,9 @@ def _summary(results: Mapping[str, Report]) -> str:
         rows.append(("functional bins filled", _share(row["bins"]["filled"], row["bins"]["declared"])))
         rows.append(("lines of SystemVerilog", f"{row['lines']['percent']} %"))
     if "formal" in results:
-        proved = [p for p in results["formal"]["properties"] if p["proved"]]
-        rows.append(
-            ("properties proved for runs of any length", _share(len(proved), len(results["formal"]["properties"])))
-        )
+        formal = results["formal"]["results"]
+        proved, stated = sum(r["proved"] for r in formal), sum(len(r["properties"]) for r in formal)
+        rows.append(("properties proved for runs of any length", _share(proved, stated)))
     if "mutation" in results:
         rows += [
             (f"mutants, {kind}: caught or proved equivalent", _score(m)) for kind, m in _kinds(results["mutation"])
