@@ -86,7 +86,7 @@ def test_threads_on_every_configuration(depth: int, config_name: str, devices: O
     record_coverage("hls-threaded", config_name)
 
 
-@pytest.mark.parametrize("depth", DEPTHS)
+@pytest.mark.parametrize("depth", [1, *(pytest.param(depth, marks=pytest.mark.long) for depth in DEPTHS[1:])])
 def test_stream_depths(depth: int, devices: Open, rng: np.random.Generator) -> None:
     """Streams inside the kernel hold a single element and more: the results stay."""
     config = load_config("tiny")

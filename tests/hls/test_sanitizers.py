@@ -74,7 +74,10 @@ def test_every_configuration_under_sanitizers(
     record_coverage("hls-sanitizers", config_name)
 
 
-@pytest.mark.parametrize("config_name", named_configs())
+@pytest.mark.parametrize(
+    "config_name",
+    [name if name == "tiny" else pytest.param(name, marks=pytest.mark.long) for name in named_configs()],
+)
 def test_clang(config_name: str, rng: np.random.Generator, tmp_path: Path, record_coverage: Record) -> None:
     if shutil.which("clang++") is None:
         pytest.skip("clang++ is not on PATH")
