@@ -220,13 +220,16 @@ def test_watchdog_can_be_off_and_is_not_early(rtl: CosimTransport) -> None:
 
 
 def test_token_overflow_names_the_pusher(rtl: CosimTransport) -> None:
-    """One push more than the queue holds."""
+    """One push more than the queue holds, while compute waits for a store that comes behind the pushes."""
     depth = rtl.config.token_depth
+    hold = [noop(MemId.ACC, pop_next=1)]
     chain = [noop(MemId.INP, push_next=1) for _ in range(depth)]
+    release = [*(noop(MemId.OUT) for _ in range(20)), noop(MemId.OUT, push_prev=1)]
     drain = [noop(MemId.ACC, pop_prev=1) for _ in range(depth)]
-    hold = [make(Opcode.GEMM, reset=1, uop_end=1, iter_out=100, iter_in=100)]
-    assert core.run(rtl, core.place(rtl, core.assemble(rtl, [*hold, *chain, *drain, finish()])))["cause"] == 0
-    found = core.run(rtl, core.place(rtl, core.assemble(rtl, [*hold, *chain, chain[0], *drain, finish(pop_prev=1)])))
+    fits = [*hold, *chain, *release, *drain, finish()]
+    assert core.run(rtl, core.place(rtl, core.assemble(rtl, fits)))["cause"] == 0
+    one_more = [*hold, *chain, chain[0], *release, *drain, finish(pop_prev=1)]
+    found = core.run(rtl, core.place(rtl, core.assemble(rtl, one_more)))
     assert (found["cause"], found["unit"], found["index"]) == (Cause.TOKEN_OVERFLOW, Unit.LOAD, len(hold) + depth)
 
 
