@@ -18,7 +18,7 @@ from openvta.spec import load_config
 PARTS = ("fetch", "load", "GEMM", "ALU", "requant", "store", "tokens", "AXI read", "AXI write", "registers")
 HINTS = {
     "fetch-index": r"compute|load|store", "load-last-pad": r"load\.inp|inp", "gemm-same-row": r"gemm", "alu-max": r"max",
-    "requant-tie": r"requant", "store-lanes": r"store", "token-lost": r"TOKEN|token|DEADLOCK|wait",
+    "requant-tie": r"requant", "store-lanes": r"store", "token-lost": r"waiting for a token from \w+_to_\w+",
     "read-window": r"AR: a burst", "write-beats": r"W: ", "register-decode": r"uop|inp|load",
 }  # fmt: skip
 """What the message of a fault in each part must name."""

@@ -20,7 +20,7 @@ from openvta.sim.fsim.registers import EXACT_COUNTERS
 from openvta.sim.fsim.tracer import Tracer
 from openvta.sim.memory import DeviceMemory
 from openvta.sim.verify.generator import AREA, NAMES, Bytes
-from openvta.spec import AluOpcode, Cause, HardwareConfig, Insn, MemId, Opcode, Program, Unit, make
+from openvta.spec import AluOpcode, Cause, HardwareConfig, Insn, MemId, Opcode, Program, Queue, Unit, make
 from openvta.spec.registers import CONTROL, ERROR, OFFSETS
 
 STREAM_BYTES = 1 << 19
@@ -203,7 +203,9 @@ class Rig:
             return Mismatch(f"the RTL did not end within {self.bound(words)} cycles ({len(run.events)} retired)")
         if run.error is not None:
             e = run.error
-            return Mismatch(f"the RTL reports {e.cause.name} of unit {e.unit.name} at instruction {e.index}")
+            queues = " and ".join(queue.name.lower() for queue in Queue if e.wait >> queue & 1)
+            waits = f", waiting for a token from {queues}" if queues else ""
+            return Mismatch(f"the RTL reports {e.cause.name} of unit {e.unit.name} at instruction {e.index}{waits}")
         return self._events(program, run) or self._totals(outcome, run)
 
     def _events(self, program: Program, run: RtlRun) -> Mismatch | None:
