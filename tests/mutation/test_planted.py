@@ -19,7 +19,7 @@ PARTS = ("fetch", "load", "GEMM", "ALU", "requant", "store", "tokens", "AXI read
 HINTS = {
     "fetch-index": r"compute|load|store", "load-last-pad": r"load\.inp|inp", "gemm-same-row": r"gemm", "alu-max": r"max",
     "requant-tie": r"requant", "store-lanes": r"store", "token-lost": r"waiting for a token from \w+_to_\w+",
-    "read-window": r"AR: a burst", "write-beats": r"W: ", "register-decode": r"uop|inp|load",
+    "read-window": r"AR: a burst", "write-beats": r"W: |store \d+ of \d+", "register-decode": r"uop|inp|load",
 }  # fmt: skip
 """What the message of a fault in each part must name."""
 

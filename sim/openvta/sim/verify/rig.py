@@ -202,11 +202,22 @@ class Rig:
         if not run.stopped:
             return Mismatch(f"the RTL did not end within {self.bound(words)} cycles ({len(run.events)} retired)")
         if run.error is not None:
-            e = run.error
-            queues = " and ".join(queue.name.lower() for queue in Queue if e.wait >> queue & 1)
-            waits = f", waiting for a token from {queues}" if queues else ""
-            return Mismatch(f"the RTL reports {e.cause.name} of unit {e.unit.name} at instruction {e.index}{waits}")
+            return Mismatch(self._error(run, run.error))
         return self._events(program, run) or self._totals(outcome, run)
+
+    def _error(self, run: RtlRun, error: Fault) -> str:
+        """An error of the RTL in a program without one: who waits for what, and how far every unit came."""
+        queues = " and ".join(queue.name.lower() for queue in Queue if error.wait >> queue & 1)
+        waits = f", waiting for a token from {queues}" if queues else ""
+        if error.finish:
+            waits = ", FINISH waiting for the other units to end"
+        done = []
+        for unit in (Unit.LOAD, Unit.COMPUTE, Unit.STORE):
+            expected = sum(event.unit is unit for event in self.tracer.events)
+            retired = sum(who == unit for _, who, _, _ in run.events)
+            done.append(f"{unit.name.lower()} {retired} of {expected}")
+        text = f"the RTL reports {error.cause.name} of unit {error.unit.name} at instruction {error.index}{waits}"
+        return f"{text}; retired: {', '.join(done)}"
 
     def _events(self, program: Program, run: RtlRun) -> Mismatch | None:
         for unit in (Unit.LOAD, Unit.COMPUTE, Unit.STORE):
