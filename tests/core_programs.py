@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs for whole-core tests: a first one that gives every scratchpad a value, and a bundle that holds both."""
+"""Bundles for whole-core tests: a first program that gives every scratchpad a value, then a random one."""
 
 from __future__ import annotations
 
@@ -7,36 +7,12 @@ import numpy as np
 
 from openvta.driver import Device
 from openvta.driver.result import LaunchResult
-from openvta.spec import AluOpcode, HardwareConfig, Insn, MemId, Opcode, Program, make
+from openvta.sim.verify.rig import fill_program
 from openvta.spec.bundle import Bundle, Segment
 from random_programs import AREA, NAMES, RandomProgram
 
 FILL, RANDOM = 0, 1
 """Segments of :func:`bundle_of`."""
-
-
-def fill_program(config: HardwareConfig) -> Program:
-    """Load every element of uop, inp, wgt and acc, and write every element of out: no backend may start from chance."""
-
-    def load(memory: MemId, depth: int, element: int, **tokens: int) -> Insn:
-        row = min(depth, AREA // element)
-        return make(Opcode.LOAD, memory_id=int(memory), y_size=depth // row, x_size=row, x_stride=0, **tokens)
-
-    c = config
-    inner = min(16, c.acc_depth)
-    insns = [
-        load(MemId.INP, c.inp_depth, c.inp_bytes),
-        load(MemId.WGT, c.wgt_depth, c.wgt_bytes, push_next=1),
-        load(MemId.UOP, c.uop_depth, c.uop_bytes),
-        load(MemId.ACC, c.acc_depth, c.acc_bytes),
-        make(Opcode.LOAD, memory_id=int(MemId.UOP), y_size=1, x_size=1, x_stride=1, x_pad_0=1),
-        make(
-            Opcode.ALU, alu_opcode=int(AluOpcode.ADD), use_imm=1, uop_begin=0, uop_end=1, iter_out=c.acc_depth // inner,
-            iter_in=inner, dst_factor_out=inner, dst_factor_in=1, src_factor_out=inner, src_factor_in=1,
-        ),
-        make(Opcode.FINISH, pop_prev=1),
-    ]  # fmt: skip
-    return Program.assemble(config, insns)
 
 
 def bundle_of(found: RandomProgram) -> Bundle:

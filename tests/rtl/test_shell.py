@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from core_registers import AREA, NAMES
 
-from core_programs import fill_program
 from openvta.sim.cosim.session import DRAM, IDEAL, BusFault, MemoryModel
 from openvta.sim.cosim.transport import CosimTransport
+from openvta.sim.verify.rig import fill_program
 from openvta.spec import HardwareConfig, Insn, MemId, Opcode, load_config, make
 from openvta.spec.isa import ISA_VERSION, Cause, Queue, Unit
 from openvta.spec.registers import ID_MAGIC, OFFSETS, REGISTERS

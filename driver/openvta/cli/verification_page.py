@@ -10,7 +10,7 @@ from typing import Any
 
 from openvta.spec import SpecError
 
-RESULTS = ("random", "disturbed", "faults", "coverage", "formal", "mutation", "exhaustion")
+RESULTS = ("random", "disturbed", "faults", "coverage", "formal", "mutation")
 """Campaigns in the order of the page; each is a file NAME.json in the results folder."""
 LEDGER = "ledger.jsonl"
 Report = Mapping[str, Any]
@@ -122,9 +122,9 @@ def _summary(results: Mapping[str, Report]) -> str:
         proved, stated = sum(r["proved"] for r in formal), sum(len(r["properties"]) for r in formal)
         rows.append(("properties proved for runs of any length", _share(proved, stated)))
     if "mutation" in results:
-        rows += [
-            (f"mutants, {kind}: caught or proved equivalent", _score(m)) for kind, m in _kinds(results["mutation"])
-        ]
+        planted = [mutant for result in results["mutation"]["results"] for mutant in result["mutants"]]
+        caught = sum(mutant["caught_by"] is not None for mutant in planted)
+        rows.append(("faults planted in the RTL and caught", _share(caught, len(planted))))
     return "## At a glance\n" + table(("what", "figure"), rows, left=1)
 
 
@@ -201,35 +201,13 @@ def _formal(report: Report) -> str:
     return text + table(columns, rows, left=3) + "\n" + "".join(failed) + _origin(report)
 
 
-def _kinds(report: Report) -> list[tuple[str, list[Report]]]:
-    kinds: dict[str, list[Report]] = {}
-    for mutant in report["mutants"]:
-        kinds.setdefault(mutant["kind"], []).append(mutant)
-    return sorted(kinds.items())
-
-
-def _score(mutants: Sequence[Report]) -> str:
-    return _share(sum(1 for m in mutants if m["caught_by"] or m["equivalent"]), len(mutants))
-
-
 def _mutation(report: Report) -> str:
-    text = "## Mutants\nFaults put into a copy of the RTL on purpose, and what caught each.\n\n"
-    for kind, mutants in _kinds(report):
-        by: dict[str, int] = {}
-        for m in mutants:
-            name = "proved equivalent" if m["equivalent"] else m["caught_by"] or "NOT CAUGHT"
-            by[name] = by.get(name, 0) + 1
-        text += f"### {kind}\n{_score(mutants)}\n\n" + table(("caught by", "mutants"), sorted(by.items())) + "\n"
-        if kind != "generated":
-            rows = [(m["name"], m["module"], m["text"], m["caught_by"]) for m in mutants]
-            text += table(("mutant", "module", "what was broken", "caught by"), rows, left=4) + "\n"
-    return text + _origin(report)
-
-
-def _exhaustion(report: Report) -> str:
-    rows = [(r["what"], r["cases"], r["mismatches"], r["seconds"]) for r in report["results"]]
-    text = "## Exhaustion\n\n" + table(("what", "cases", "mismatches", "seconds"), rows)
-    return text + "\n" + _origin(report)
+    mutants = [mutant for result in report["results"] for mutant in result["mutants"]]
+    rows = [(f"`{m['name']}`", m["unit"], m["text"], m["known"], m["caught_by"] or "NOT CAUGHT") for m in mutants]
+    columns = ("planted fault", "part", "what is wrong", "the original's defect of this kind", "caught by")
+    text = "## Planted faults\nPut into a copy of the RTL one at a time; the campaigns above must see each.\n\n"
+    seen = "".join(f"- `{m['name']}`: {m['seen']}\n" for m in mutants)
+    return text + table(columns, rows, left=5) + "\nWhat they said:\n" + seen + "\n" + _origin(report)
 
 
 def _ledger(ledger: Sequence[Report]) -> str:
@@ -253,5 +231,4 @@ SECTIONS: Mapping[str, Callable[[Report], str]] = {
     "coverage": _coverage,
     "formal": _formal,
     "mutation": _mutation,
-    "exhaustion": _exhaustion,
 }

@@ -6,6 +6,7 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ CAMPAIGNS = {
     "faults": "damaged streams, lost tokens, bus errors, lost responses, soft resets in any cycle",
     "coverage": "random programs with line and toggle coverage",
     "formal": "properties of the control logic, proved for every run",
+    "mutation": "faults planted in a copy of the RTL, to be caught by random programs or injected faults",
 }
 WHAT = {**CAMPAIGNS, "page": "the page that shows the results of all campaigns"}
 
@@ -104,6 +106,9 @@ def _page(options: argparse.Namespace) -> int:
 def _line(campaign: str, result: dict[str, Any]) -> str:
     if campaign == "formal":
         return verify_formal.line(result)
+    if campaign == "mutation":
+        caught = len(result["mutants"]) - result["mismatches"]
+        return f"mutation on {result['config']}: {caught} of {len(result['mutants'])} planted faults caught in {result['seconds']} s"
     what = f"{campaign} on {result['config']} ({result['label']}), seeds {', '.join(map(str, result['seeds']))}: "
     if "trials" in result:
         what += f"{sum(result['trials'].values())} faults, "
@@ -124,9 +129,9 @@ def _head(name: str, seeds: tuple[int, ...], result: Any) -> dict[str, Any]:
 
 
 def _random(name: str, seeds: tuple[int, ...], options: argparse.Namespace) -> dict[str, Any]:
-    from openvta.sim.verify.campaign import run_config
+    from openvta.sim.verify.campaign import DISTURBED, run_config
 
-    stalls = STALLS if options.campaign != "disturbed" else STALLS[1:]
+    stalls = DISTURBED if options.campaign == "disturbed" else STALLS
     result = run_config(name, seeds, options.instructions, stalls=stalls, progress=console.say)
     report = {**_head(name, seeds, result), "programs": result.programs, "stalls": list(stalls)}
     if options.campaign == "random":
@@ -162,12 +167,34 @@ def _formal(name: str, seeds: tuple[int, ...], options: argparse.Namespace) -> d
     return verify_formal.run_formal(name)
 
 
+def _mutation(name: str, seeds: tuple[int, ...], options: argparse.Namespace) -> dict[str, Any]:
+    from openvta.sim.mutation.catch import catch
+    from openvta.sim.mutation.known import FAULTS
+
+    started = time.monotonic()
+    caught = catch(configuration(name), FAULTS, seed=seeds[0], progress=console.say)
+    missed = [item.fault for item in caught if item.caught_by is None]
+    return {
+        "config": name, "config_hash": hash_text(configuration(name)), "label": configuration(name).label,
+        "seeds": list(seeds[:1]), "seconds": round(time.monotonic() - started, 1), "mismatches": len(missed),
+        "failures": [f"planted fault '{fault.name}' ({fault.text}): not caught" for fault in missed],
+        "mutants": [
+            {
+                "name": item.fault.name, "unit": item.fault.unit, "module": item.fault.module, "text": item.fault.text,
+                "known": item.fault.known, "caught_by": item.caught_by, "seen": item.text.partition("\n")[0],
+            }
+            for item in caught
+        ],
+    }  # fmt: skip
+
+
 _CAMPAIGNS: dict[str, Callable[[str, tuple[int, ...], argparse.Namespace], dict[str, Any]]] = {
     "random": _random,
     "disturbed": _random,
     "faults": _faults,
     "coverage": _coverage,
     "formal": _formal,
+    "mutation": _mutation,
 }
 
 

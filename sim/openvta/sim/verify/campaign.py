@@ -23,6 +23,8 @@ from openvta.spec.asm import format_program
 from openvta.spec.bins import STALLS, bins
 
 LENGTH = 120
+DISTURBED = STALLS[1:]
+"""The kinds of stall of `openvta verify disturbed`; `openvta verify random` has all of them."""
 SLOWEST = 1000
 DUMP_EVERY = 8
 """Programs between two comparisons of whole scratchpads."""
@@ -56,7 +58,6 @@ class Result:
     seeds: tuple[int, ...]
     programs: int = 0
     instructions: int = 0
-    cycles: int = 0
     seconds: float = 0.0
     failures: list[Failure] = field(default_factory=list)
     filled: Counter[str] = field(default_factory=Counter)
@@ -88,6 +89,7 @@ def run_seed(
     rig: Rig, result: Result, seed: int, instructions: int, stalls: Sequence[str] = STALLS, *, length: int = LENGTH
 ) -> None:
     """Programs of one seed until ``instructions`` were run, with the kinds of stall in turn; stops at a mismatch."""
+    campaign = "disturbed" if tuple(stalls) == DISTURBED else "random"
     generator = Generator(rig.config, seed)
     rng = np.random.default_rng([seed, 0xD157])
     done, number = 0, 0
@@ -95,7 +97,9 @@ def run_seed(
     rig.set_memory(IDEAL)
     found = rig.fill(areas)
     if found is not None:
-        result.failures.append(_failure(rig, seed, -1, "none", found, "(the program that fills the scratchpads)"))
+        result.failures.append(
+            _failure(rig, campaign, seed, -1, "none", found, "(the program that fills the scratchpads)")
+        )
         return
     while done < instructions:
         kind = stalls[number % len(stalls)]
@@ -107,10 +111,10 @@ def run_seed(
             found = rig.compare(program.program)
         except SimulationFailed as error:
             text = format_program(program.program)
-            result.failures.append(_failure(rig, seed, number, kind, Mismatch(str(error)), text))
+            result.failures.append(_failure(rig, campaign, seed, number, kind, Mismatch(str(error)), text))
             return
         if found is not None:
-            result.failures.append(_report(rig, seed, number, kind, model, program, found))
+            result.failures.append(_report(rig, campaign, seed, number, kind, model, program, found))
             return
         done += len(program.program.words)
         number += 1
@@ -120,7 +124,9 @@ def run_seed(
         if number % DUMP_EVERY == 0 or done >= instructions:
             found = _dumped(rig)
             if found is not None:
-                result.failures.append(_failure(rig, seed, number, kind, found, "(acc and out after the programs)"))
+                result.failures.append(
+                    _failure(rig, campaign, seed, number, kind, found, "(acc and out after the programs)")
+                )
                 return
     result.programs += number
     result.instructions += done
@@ -136,15 +142,22 @@ def _dumped(rig: Rig) -> Mismatch | None:
 
 
 def _report(
-    rig: Rig, seed: int, number: int, kind: str, model: MemoryModel, program: RandomProgram, found: Mismatch
+    rig: Rig,
+    campaign: str,
+    seed: int,
+    number: int,
+    kind: str,
+    model: MemoryModel,
+    program: RandomProgram,
+    found: Mismatch,
 ) -> Failure:
     smallest, text = shrunk(rig, program, model, found)
-    return _failure(rig, seed, number, kind, Mismatch(text), format_program(smallest))
+    return _failure(rig, campaign, seed, number, kind, Mismatch(text), format_program(smallest))
 
 
-def _failure(rig: Rig, seed: int, number: int, kind: str, found: Mismatch, assembly: str) -> Failure:
+def _failure(rig: Rig, campaign: str, seed: int, number: int, kind: str, found: Mismatch, assembly: str) -> Failure:
     name = rig.config.name
-    command = f"openvta verify random --config {name} --seed {seed} --instructions {max(1, number + 1) * LENGTH}"
+    command = f"openvta verify {campaign} --config {name} --seed {seed} --instructions {max(1, number + 1) * LENGTH}"
     return Failure(name, seed, number, kind, found.text, assembly, command)
 
 

@@ -16,20 +16,19 @@ import numpy as np
 from openvta.sim.cosim.cache import Progress, tell
 from openvta.sim.cosim.errors import SimulationFailed
 from openvta.sim.cosim.session import IDEAL, BusFault, MemoryModel
-from openvta.sim.fsim.machine import Fault
 from openvta.sim.fsim.schedule import play
 from openvta.sim.verify.campaign import memory_model
 from openvta.sim.verify.configs import configuration
 from openvta.sim.verify.generator import AREA, NAMES, Bytes, Generator, RandomProgram
 from openvta.sim.verify.rig import GUARD_BYTES, IMAGE_BYTES, Rig, RtlRun
-from openvta.spec import Cause, Opcode, Program, Queue, Unit
+from openvta.spec import Cause, MemId, Opcode, Program, Queue, Unit
 from openvta.spec.asm import format_program
 from openvta.spec.insn import decode, isa_of, static_fault
 
 WATCHDOG = 3000
 """Cycles without progress that these runs call an error."""
-COMPUTE_PLACES, OTHER_PLACES = 20, 3
-"""Instructions the units of the RTL take in at most before they need their tokens, beyond the queues all backends have."""
+HELD = {Unit.LOAD: 0, Unit.COMPUTE: 1, Unit.STORE: 1}
+"""Instructions a unit of the RTL holds before it needs their tokens, beyond the queues that all backends have."""
 LENGTH = 24
 SWEEP_LENGTH = 8
 LOST = 4
@@ -211,16 +210,11 @@ class FaultCampaign:
 
     def token(self) -> None:
         """A stream that lacks a push is reported by the watchdog, with the queue that is waited for."""
+        layout = isa_of(self.config)
         program = self.generator.program(LENGTH)
-        config = self.rig.config
-        layout = isa_of(config)
+        while not (pushes := self._pushes(program)):
+            program = self.generator.program(LENGTH)
         words = list(program.program.words)
-        pushes = [
-            (at, flag) for at, word in enumerate(words) for flag in ("push_prev", "push_next")
-            if decode(config, word)[flag]
-        ]  # fmt: skip
-        if not pushes:
-            return
         at, flag = pushes[int(self.rng.integers(len(pushes)))]
         entry = layout.layout_of(words[at] & 7)
         if entry is None:
@@ -237,27 +231,27 @@ class FaultCampaign:
         elif run.error is None or run.error.cause is not Cause.WATCHDOG:
             self._fail(f"the RTL reports {run.error} instead of a watchdog", stream)
         else:
-            if not self._could_wait(stream, run.error):
-                self._fail(f"waits: {run.error} on the RTL, {outcome.fault} on fsim", stream)
+            error, waits = run.error, self._waits(stream)
+            if (error.unit, error.index, error.wait, error.finish) != waits:
+                self._fail(f"waits: {error} on the RTL, (unit, index, queues, finish) must be {waits}", stream)
             self.result.outcomes[f"waits for {_queues(run.error.wait)}"] += 1
         self._recover("after a lost token")
 
-    def _could_wait(self, stream: bytes, error: Fault) -> bool:
-        """Whether units come to wait like this with the promised queues, or with the few places more that units have."""
+    def _pushes(self, program: RandomProgram) -> list[tuple[int, str]]:
+        """(instruction, flag) of every push of a program."""
+        insns = [decode(self.config, word) for word in program.program.words]
+        return [(at, flag) for at, insn in enumerate(insns) for flag in ("push_prev", "push_next") if insn[flag]]
+
+    def _waits(self, stream: bytes) -> tuple[Unit, int, int, bool] | None:
+        """Unit, instruction, queues and FINISH that a watchdog of the RTL names, given the places its units add to queues."""
         compiled = self.rig.machine.compile(stream).stream
         depth = self.rig.config.queue_depth
-        for compute in range(depth, depth + COMPUTE_PLACES + 1):
-            for others in range(depth, depth + OTHER_PLACES + 1):
-                places = {Unit.LOAD: others, Unit.COMPUTE: compute, Unit.STORE: others}
-                stop = play(compiled, [0] * len(Queue), places=places).stop
-                if stop is None or stop.cause is not Cause.WATCHDOG or stop.waiting is None:
-                    continue
-                wait = sum({1 << queue for waiting in stop.waiting for queue in waiting.queues})
-                finish = any(waiting.finish for waiting in stop.waiting)
-                found = (stop.unit, stop.index, wait, finish)
-                if found == (error.unit, error.index, error.wait, error.finish):
-                    return True
-        return False
+        places = {unit: depth + more for unit, more in HELD.items()}
+        stop = play(compiled, [0] * len(Queue), places=places).stop
+        if stop is None or stop.cause is not Cause.WATCHDOG:
+            return None
+        wait = sum({1 << queue for waiting in stop.waiting for queue in waiting.queues})
+        return stop.unit, stop.index, wait, any(waiting.finish for waiting in stop.waiting)
 
     # the bus -------------------------------------------------------------------------------------
 
@@ -330,9 +324,10 @@ class FaultCampaign:
         """Area and bytes of an element of a memory id."""
         c = self.config
         return {
-            0: ("uop", c.uop_bytes), 1: ("wgt", c.wgt_bytes), 2: ("inp", c.inp_bytes), 3: ("acc", c.acc_bytes),
-            4: ("out", c.out_bytes), 5: ("acc", c.acc8_bytes), 6: ("acc", c.acc8_bytes),
-        }[memory]  # fmt: skip
+            MemId.UOP: ("uop", c.uop_bytes), MemId.WGT: ("wgt", c.wgt_bytes), MemId.INP: ("inp", c.inp_bytes),
+            MemId.ACC: ("acc", c.acc_bytes), MemId.OUT: ("out", c.out_bytes), MemId.ACC_INT8: ("acc", c.acc8_bytes),
+            MemId.ACC_UINT8: ("acc", c.acc8_bytes),
+        }[MemId(memory)]  # fmt: skip
 
     def _beat(self, program: RandomProgram) -> tuple[int, bool]:
         """A byte that the program reads or writes: of the stream, or of a transfer drawn at random."""
