@@ -32,6 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", choices=("ideal", "dram"), default="ideal", help="memory timing (cosim)")
     parser.add_argument("--waves", type=Path, help="write a VCD waveform (cosim)")
     parser.add_argument("--check", action="store_true", help="look for races, deadlocks and never-written reads (fsim)")
+    parser.add_argument("--jobs", type=int, help="processes that share many images (fsim; default: one a processor)")
     parser.add_argument("--json", action="store_true", help="print JSON")
 
 
@@ -42,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
 
     bundle = Bundle.load(options.bundle)
     inputs = _inputs(bundle, options)
-    extra: dict[str, object] = {}
+    extra: dict[str, Any] = {}
     if options.device == "cosim":
         extra = {"memory": options.memory, "progress": console.say}
         if options.waves is not None:
@@ -55,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
             console.say("--check means something on fsim only")
             return EXIT_USAGE
         extra["check"] = True
-    with open_device(options.device, config=bundle.config, **extra) as device:
+    with open_device(options.device, config=bundle.config, jobs=options.jobs, **extra) as device:
         result = device.run(bundle, inputs, max_cycles=options.max_cycles)
         timed = "cycles" in device.capabilities
     if options.out is not None:

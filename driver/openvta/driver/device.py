@@ -4,9 +4,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,17 +13,20 @@ import numpy.typing as npt
 from openvta.driver.bound import cycle_bound
 from openvta.driver.errors import DeviceError, Timeout
 from openvta.driver.faults import read_fault
+from openvta.driver.forks import Shared, can_fork, jobs_wanted
 from openvta.driver.host import Arrays, HostPart
 from openvta.driver.identity import check_identity
 from openvta.driver.image import PlacedImage
 from openvta.driver.inputs import check_inputs
 from openvta.driver.result import LaunchResult, RunResult, add_counters, layer_cycles
+from openvta.driver.stages import Stages
 from openvta.driver.transport import LockstepTransport, Opener, Progress, Transport, read_registers
 from openvta.spec.bundle import AccelStep, Bundle, HostStep
 from openvta.spec.config import HardwareConfig
 from openvta.spec.registers import CONTROL, COUNTERS, OFFSETS, STATUS
 
-MAX_IMAGES = 50
+MAX_IMAGES = 32
+"""Images side by side in one pass: enough to share the cost of each instruction, few enough to stay in cache."""
 MAX_IMAGE_BYTES = 1 << 30
 RESET_POLLS = 10_000
 
@@ -36,11 +38,19 @@ class Device:
         name: for messages.
         opener: makes the transport of a configuration.
         config: the device's configuration; None takes that of the first bundle.
+        jobs: processes that share the passes of a long run, where the device can ("forks"); None: OPENVTA_JOBS, else one
+            a processor.
 
     Use it as a context manager, or call :meth:`close`.
     """
 
-    def __init__(self, name: str, opener: Opener, config: HardwareConfig | None = None) -> None:
+    def __init__(
+        self, name: str, opener: Opener, config: HardwareConfig | None = None, jobs: int | None = None
+    ) -> None:
+        try:
+            self._jobs = jobs_wanted(jobs)
+        except ValueError as error:
+            raise DeviceError(str(error)) from error
         self.name = name
         self._opener = opener
         self._transport: Transport | None = None
@@ -222,70 +232,101 @@ class Device:
         arrays, rows = check_inputs(bundle, inputs)
         transport = self._open(self._config or bundle.config)
         batch = bundle.config.batch
-        images = self._images(transport, bundle, -(-rows // batch))
+        stages = Stages.of(bundle)
+        images, workers = self._images(transport, bundle, -(-rows // batch), stages)
         placed = self.load(bundle, images)
         step = batch * images
-        collected: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in bundle.outputs}
-        total: dict[str, int] = {}
         launches: list[LaunchResult] = []
-        for start in range(0, rows, step):
+
+        def one(number: int) -> tuple[Arrays, dict[str, int]]:
+            start = number * step
             count = min(step, rows - start)
-            values = {name: array[start : start + count] for name, array in arrays.items()}
-            launches = self._pass(bundle, placed, values, count, max_cycles)
+            values = {name: array[start : start + count] for name, array in table.items()}
+            launches[:] = self._pass(bundle, placed, stages, values, count, max_cycles)
+            counters: dict[str, int] = {}
             for launch in launches:
-                add_counters(total, launch.counters)
-            for name, parts in collected.items():
-                if name not in values:
-                    raise DeviceError(f"bundle '{bundle.name}': no step makes output '{name}'; compile the model again")
-                parts.append(values[name])
+                add_counters(counters, launch.counters)
             if progress is not None and rows > step:
                 progress(f"{self.name}: {start + count} of {rows} images")
-        last: dict[str, int] = {}
-        for launch in launches:
-            add_counters(last, launch.counters)
+            return {name: values[name] for name in stages.kept if name in values}, counters
+
+        table = self._host_steps(stages.first, dict(arrays), rows, step)
+        passes = Shared(one, -(-rows // step), workers).run()
+        for name in passes[0][0]:
+            table[name] = np.concatenate([values[name] for values, _ in passes])
+        table = self._host_steps(stages.last, table, rows, step)
+        missing = [name for name in bundle.outputs if name not in table]
+        if missing:
+            raise DeviceError(f"bundle '{bundle.name}': no step makes output '{missing[0]}'; compile the model again")
+        total: dict[str, int] = {}
+        for _, counters in passes:
+            add_counters(total, counters)
         trace = getattr(transport, "trace_events", None) if "trace" in transport.capabilities else None
         return RunResult(
-            outputs={name: np.concatenate(parts) for name, parts in collected.items()},
-            counters=last,
+            outputs={name: table[name] for name in bundle.outputs},
+            counters=passes[-1][1],
             layer_cycles=layer_cycles(bundle, launches) if "cycles" in transport.capabilities else {},
             total=total,
             images=rows,
-            passes=-(-rows // step),
+            passes=len(passes),
             trace=trace() if trace is not None and launches else (),
             elapsed=time.monotonic() - began,
         )
 
-    @staticmethod
-    def _images(transport: Transport, bundle: Bundle, needed: int) -> int:
+    def _images(self, transport: Transport, bundle: Bundle, needed: int, stages: Stages) -> tuple[int, int]:
+        """Images side by side, and processes that share the passes, for ``needed`` images (or batches of them)."""
         able = "images" in transport.capabilities and not transport.capabilities & {"trace", "check"}
-        if not able:
-            return 1
-        return max(1, min(needed, MAX_IMAGES, MAX_IMAGE_BYTES // bundle.memory_bytes))
+        images = max(1, min(needed, MAX_IMAGES, MAX_IMAGE_BYTES // bundle.memory_bytes)) if able else 1
+        passes = -(-needed // images)
+        workers = min(self._jobs, passes)
+        if workers < 2 or stages.mixed or "forks" not in transport.capabilities or not can_fork():
+            return images, 1
+        return -(-needed // (-(-passes // workers) * workers)), workers
 
     def _pass(
-        self, bundle: Bundle, placed: PlacedImage, values: Arrays, rows: int, max_cycles: int | None
+        self,
+        bundle: Bundle,
+        placed: PlacedImage,
+        stages: Stages,
+        values: Arrays,
+        rows: int,
+        max_cycles: int | None,
     ) -> list[LaunchResult]:
-        """Every step once; ``values`` gets what they make."""
+        """The steps from the first to the last of the accelerator, once; ``values`` gets what they make."""
         launches = []
         resident: set[str] = set()
-        wanted = self._wanted(bundle)
-        for step in bundle.steps:
+        for step in stages.middle:
             if isinstance(step, HostStep):
-                missing = [name for name in step.inputs if name not in values]
-                if missing:
-                    raise DeviceError(f"host step '{step.name}': no step before it makes '{missing[0]}'")
-                values.update(self._host(step).run(values, rows))
+                self._host_step(step, values, rows)
                 resident -= set(step.outputs)
                 continue
             self._feed(bundle, placed, step, values, resident)
             launches.append(self.launch(bundle, step.segment, max_cycles=max_cycles))
             for name in step.outputs:
                 resident.add(name)
-                if name in wanted:
+                if name in stages.kept:
                     values[name] = placed.read_tensor(bundle.tensor(name), rows)
                 else:
                     values.pop(name, None)
         return launches
+
+    def _host_steps(self, steps: Sequence[HostStep], values: Arrays, rows: int, at_once: int) -> Arrays:
+        """``values`` with what these host steps make, ``at_once`` rows at a time."""
+        if not steps:
+            return values
+        parts = []
+        for start in range(0, rows, at_once):
+            part = {name: array[start : start + at_once] for name, array in values.items()}
+            for step in steps:
+                self._host_step(step, part, min(at_once, rows - start))
+            parts.append(part)
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def _host_step(self, step: HostStep, values: Arrays, rows: int) -> None:
+        missing = [name for name in step.inputs if name not in values]
+        if missing:
+            raise DeviceError(f"host step '{step.name}': no step before it makes '{missing[0]}'")
+        values.update(self._host(step).run(values, rows))
 
     @staticmethod
     def _feed(bundle: Bundle, placed: PlacedImage, step: AccelStep, values: Arrays, resident: set[str]) -> None:
@@ -296,14 +337,6 @@ class Device:
                 raise DeviceError(f"segment {step.segment}: no step before it makes '{name}'; compile the model again")
             placed.write_tensor(bundle.tensor(name), values[name])
             resident.add(name)
-
-    @staticmethod
-    def _wanted(bundle: Bundle) -> set[str]:
-        wanted = set(bundle.outputs)
-        for step in bundle.steps:
-            if isinstance(step, HostStep):
-                wanted |= set(step.inputs)
-        return wanted
 
     def _host(self, step: HostStep) -> HostPart:
         found = self._hosts.get(step.model)

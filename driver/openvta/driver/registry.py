@@ -19,13 +19,17 @@ def device_names() -> tuple[str, ...]:
     return tuple(sorted({entry.name for entry in metadata.entry_points(group=GROUP)}))
 
 
-def open_device(name: str, *, config: HardwareConfig | str | None = None, **options: Any) -> Device:
+def open_device(
+    name: str, *, config: HardwareConfig | str | None = None, jobs: int | None = None, **options: Any
+) -> Device:
     """A device by name.
 
     Args:
         name: "fsim", "cosim", or whatever installed packages add.
         config: its configuration (an object, a name or a TOML file); None takes that of the first bundle it runs.
-        options: passed to the transport, such as ``check=True`` (fsim) or ``waves="run.fst"`` (cosim). ``progress``,
+        jobs: processes that share the images of a long run, where the device can (fsim); None: OPENVTA_JOBS, else one a
+            processor.
+        options: passed to the transport, such as ``check=True`` (fsim) or ``waves="run.vcd"`` (cosim). ``progress``,
             a function that is told about long steps, may be given to every device.
 
     Raises:
@@ -57,4 +61,4 @@ def open_device(name: str, *, config: HardwareConfig | str | None = None, **opti
                     continue
                 raise UnknownDevice(f"device '{name}': {str(error).partition(') ')[2] or error}") from error
 
-    return Device(name, opener, given)
+    return Device(name, opener, given, jobs)

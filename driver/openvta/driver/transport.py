@@ -26,6 +26,7 @@ class Transport(Protocol):
         gemm_ends: ``gemm_ends()`` returns, for each GEMM that has micro-ops, in order, the cycle of its last one.
         zeroed: :meth:`allocate` returns zeroed memory, so the driver need not write zeros.
         images: several images run side by side, see :class:`LockstepTransport`.
+        forks: all of the device is memory of this process, so that a forked copy is a device of its own.
         trace: ``trace_events()`` returns the trace of the last run.
         check: the run is checked for races, deadlocks and reads of memory that nobody wrote.
     """

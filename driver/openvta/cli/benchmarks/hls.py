@@ -43,7 +43,7 @@ def run(config_name: str, memory: str, say: Callable[[str], None]) -> Figures:
         for name, device_name, options, images in PATHS:
             say(f"{model.name}: {name}, {REPEATS} times {images} images")
             seconds = []
-            with open_device(device_name, config=bundle.config, **options) as device:
+            with open_device(device_name, config=bundle.config, jobs=1, **options) as device:
                 for _ in range(REPEATS + 1):
                     result = device.run(bundle, {feed: inputs[:images]})
                     seconds.append(result.elapsed / images)

@@ -15,7 +15,7 @@ from openvta.sim.memory import DeviceMemory
 from openvta.sim.trace import TraceEvent
 from openvta.spec import HardwareConfig
 
-CAPABILITIES = frozenset({"counters", "retire_events", "state", "bus_faults", "instant", "zeroed", "images"})
+CAPABILITIES = frozenset({"counters", "retire_events", "state", "bus_faults", "instant", "zeroed", "images", "forks"})
 
 
 class FsimTransport:
