@@ -3,28 +3,42 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from openvta.compiler.errors import GraphError
-from openvta.compiler.graph import Array
+from openvta.compiler.graph import Array, Node
 from openvta.spec.arith import wrap32_array
 
 
-def split_weight(weight: Array) -> tuple[Array, ...]:
-    """Return int8 arrays that add up to ``weight`` (values -255..255): one if it fits 8 bits, else two or three."""
-    rest = weight.values.astype(np.int32)
-    parts: list[Array] = []
-    while not parts or rest.any():
-        part = np.clip(rest, -128, 127)
-        parts.append(Array(part, np.int8))
-        rest = rest - part
-    return tuple(parts)
+@dataclass(frozen=True)
+class Weighted(Node):
+    """A layer with weights.
 
+    ``weight`` int8 or int16 (values -255..255), output channels O first, its zero point already subtracted;
+    ``weight_scale`` float64 (float32 values) ``[O]``; ``bias`` int32 ``[O]`` in units of input scale * weight scale.
+    """
 
-def fold_zero_point(bias: Array, weight: Array, zero_point: int) -> Array:
-    """Return bias - zero_point * (sum of each output channel's weights), wrapped to int32."""
-    sums = weight.values.reshape(weight.shape[0], -1).astype(np.int64).sum(axis=1)
-    return Array(wrap32_array(bias.values.astype(np.int64) - zero_point * sums))
+    weight: Array
+    weight_scale: Array
+    bias: Array
+
+    @property
+    def weight_parts(self) -> tuple[Array, ...]:
+        """Int8 arrays that add up to ``weight``: one if it fits 8 bits, else two or three (corrected by a zero point)."""
+        rest = self.weight.values.astype(np.int32)
+        parts: list[Array] = []
+        while not parts or rest.any():
+            part = np.clip(rest, -128, 127)
+            parts.append(Array(part, np.int8))
+            rest = rest - part
+        return tuple(parts)
+
+    def folded_bias(self, zero_point: int) -> Array:
+        """Return bias - zero_point * sum(weight), wrapped to int32 ``[O]``: the bias for inputs not corrected by z."""
+        sums = self.weight.values.reshape(self.weight.shape[0], -1).astype(np.int64).sum(axis=1)
+        return Array(wrap32_array(self.bias.values.astype(np.int64) - zero_point * sums))
 
 
 def check_weights(node: str, weight: Array, scale: Array, bias: Array) -> None:

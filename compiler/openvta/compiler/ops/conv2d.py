@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from openvta.compiler.errors import GraphError
-from openvta.compiler.graph import Array, NDArray, Node, Requant, Tensor
+from openvta.compiler.graph import NDArray, Requant, Tensor
 from openvta.compiler.ops._common import (
     CHUNK_BYTES,
     check_window,
@@ -18,23 +18,18 @@ from openvta.compiler.ops._common import (
     same_batch,
     windows,
 )
-from openvta.compiler.ops._weights import check_weights, fold_zero_point, split_weight
+from openvta.compiler.ops._weights import Weighted, check_weights
 from openvta.spec.arith import wrap32_array
 
 
 @dataclass(frozen=True)
-class Conv2d(Node):
+class Conv2d(Weighted):
     """y = requant(sum((x - z) * weight) + bias) over windows of the padded input.
 
-    ``weight`` int8 or int16 ``[O, C / groups, KH, KW]``, its zero point already subtracted; ``weight_scale`` float64
-    (float32 values) ``[O]``; ``bias`` int32 ``[O]`` in units of input scale * weight scale; ``strides`` (rows,
-    columns);
-    ``pads`` (top, left, bottom, right) of real zeros; ``groups`` divides C and O.
+    ``weight`` ``[O, C / groups, KH, KW]``; ``strides`` (rows, columns); ``pads`` (top, left, bottom, right) of real zeros;
+    ``groups`` divides C and O.
     """
 
-    weight: Array
-    weight_scale: Array
-    bias: Array
     strides: tuple[int, int]
     pads: tuple[int, int, int, int]
     groups: int
@@ -44,15 +39,6 @@ class Conv2d(Node):
     def kernel(self) -> tuple[int, int]:
         """Height and width of the kernel."""
         return self.weight.shape[2], self.weight.shape[3]
-
-    @property
-    def weight_parts(self) -> tuple[Array, ...]:
-        """Int8 arrays that add up to ``weight``; more than one only where a corrected weight does not fit 8 bits."""
-        return split_weight(self.weight)
-
-    def folded_bias(self, zero_point: int) -> Array:
-        """Return bias - zero_point * sum(weight), wrapped to int32 ``[O]``: the bias for inputs not corrected by z."""
-        return fold_zero_point(self.bias, self.weight, zero_point)
 
     def check(self, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> None:
         """See ``Node.check``."""

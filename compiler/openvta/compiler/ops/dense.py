@@ -8,29 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from openvta.compiler.errors import GraphError
-from openvta.compiler.graph import Array, NDArray, Node, Requant, Tensor
+from openvta.compiler.graph import NDArray, Requant, Tensor
 from openvta.compiler.ops._common import eight_bit, matmul_type, rank, same_batch
-from openvta.compiler.ops._weights import check_weights, fold_zero_point, split_weight
+from openvta.compiler.ops._weights import Weighted, check_weights
 from openvta.spec.arith import wrap32_array
 
 
 @dataclass(frozen=True)
-class Dense(Node):
-    """y = requant((x - z) @ weight.T + bias) for x ``[N, C]``; weight ``[O, C]``; other fields as in ``Conv2d``."""
+class Dense(Weighted):
+    """y = requant((x - z) @ weight.T + bias) for x ``[N, C]``; weight ``[O, C]``."""
 
-    weight: Array
-    weight_scale: Array
-    bias: Array
     requant: Requant
-
-    @property
-    def weight_parts(self) -> tuple[Array, ...]:
-        """Int8 arrays that add up to ``weight``; more than one only where a corrected weight does not fit 8 bits."""
-        return split_weight(self.weight)
-
-    def folded_bias(self, zero_point: int) -> Array:
-        """Return bias - zero_point * sum(weight), wrapped to int32 ``[O]``: the bias for inputs not corrected by z."""
-        return fold_zero_point(self.bias, self.weight, zero_point)
 
     def check(self, inputs: tuple[Tensor, ...], outputs: tuple[Tensor, ...]) -> None:
         """See ``Node.check``."""
