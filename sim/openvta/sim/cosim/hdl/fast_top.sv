@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Clock, reset and compiled host and memory around the accelerator. `wake` toggles when the host side is done
-// with a request; it is the only signal that leaves compiled code. With PLAIN the clock comes from a C++ loop.
+// Reset and compiled host and memory around the accelerator. `wake` toggles when the host side is done with a request; it is
+// the only signal that leaves compiled code. The clock comes from the main program.
 `timescale 1ns/1ps
-`ifdef PLAIN
 module fast_top(input bit clock, output bit wake_out);
   bit wake = 0;
   assign wake_out = wake;
-`else
-module fast_top;
-  bit clock = 0;
-  bit wake = 0;
-  always #1 clock = ~clock;
-`endif
 
   bit aresetn = 0;
 
