@@ -53,6 +53,7 @@ bench: setup ## every benchmark, figures in build/bench/
 	$(BIN)/openvta bench resnet18 --json build/bench/resnet18.json
 	$(BIN)/openvta bench scaling --json build/bench/scaling.json
 	$(BIN)/openvta bench cosim --json build/bench/cosim.json
+	$(BIN)/openvta bench hls --json build/bench/hls.json
 
 docs: setup ## rewrite the generated pages
 	$(BIN)/openvta spec emit
