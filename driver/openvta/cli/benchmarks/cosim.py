@@ -108,8 +108,9 @@ def _plain(device: Device, network: Network, model: Any, memory: str) -> tuple[i
     placed.write_tensor(spec, ~network.expected[layer.name])
     image = device.transport.read(placed.base, bundle.memory_bytes)
     ops = launch_ops(placed)
-    (done,) = run_plain(
-        model, image, MEMORY_BASE, MEMORY_MODELS[memory], [ops], cycles=cycle_bound(bundle.segments[0].program),
+    reset = [Op(OpKind.READ, OFFSETS["STATUS"])]
+    _, done = run_plain(
+        model, image, MEMORY_BASE, MEMORY_MODELS[memory], [reset, ops], cycles=cycle_bound(bundle.segments[0].program),
         seconds=SECONDS,
     )  # fmt: skip
     if done.results[0] != 1:
@@ -122,7 +123,7 @@ def _plain(device: Device, network: Network, model: Any, memory: str) -> tuple[i
 
 
 def launch_ops(placed: PlacedImage) -> list[Op]:
-    """The host operations of a launch of the only segment: registers, start, wait, cycles."""
+    """The host operations of a launch of the only segment, as the driver's: registers, start, wait; then the cycles."""
     bundle = placed.bundle
     segment = bundle.segments[0]
     pointers = {"INSN": segment.insn_offset, **{name.upper(): offset for name, offset in bundle.bases.items()}}
@@ -132,6 +133,7 @@ def launch_ops(placed: PlacedImage) -> list[Op]:
         ops.append(Op(OpKind.WRITE, OFFSETS[f"{name}_BASE_LO"], address & 0xFFFFFFFF))
         ops.append(Op(OpKind.WRITE, OFFSETS[f"{name}_BASE_HI"], address >> 32))
     ops.append(Op(OpKind.WRITE, OFFSETS["INSN_COUNT"], len(segment.program)))
+    ops.append(Op(OpKind.WRITE, OFFSETS["IRQ_STATUS"], 3))
     ops.append(Op(OpKind.WRITE, OFFSETS["CONTROL"], CONTROL.field("launch").mask))
     running = STATUS.field("running").mask
     ops.append(Op(OpKind.WAIT, OFFSETS["STATUS"], 0, running, cycle_bound(segment.program)))

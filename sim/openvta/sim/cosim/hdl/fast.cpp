@@ -23,7 +23,7 @@ struct Settings {
     uint64_t readLatency = 1;      // cycles from the AR handshake to the first beat
     uint64_t writeLatency = 1;     // cycles from the last W beat to B
     uint32_t outstanding = 64;     // bursts accepted in each direction
-    uint32_t closedEvery = 0;      // every n-th cycle R and W are closed; 0: never
+    uint32_t closedEvery = 0;      // every n-th cycle of a request R and W are closed; 0: never
     uint64_t latencySpread = 0;    // random cycles more, at most, a burst
     uint32_t stall = 0;            // chance of 256 that a channel stands still in a cycle
     uint32_t inside = 0;           // chance of 256 that a stall point inside the design is closed in a cycle
@@ -69,6 +69,7 @@ uint64_t memoryBase = 0, memoryBytes = 0;
 Settings settings;
 std::vector<Fault> faults;
 uint64_t cycle = 0;
+uint64_t requested = 0;  // cycle of the last request: a launch takes the same cycles whatever was run before it
 bool inReset = true;
 constexpr uint32_t kLost = 4;              // response code of a fault: none is given as long as the fault is there
 
@@ -96,7 +97,7 @@ uint64_t later(uint64_t latency) {
 }
 
 bool closed() {
-    return (settings.closedEvery != 0 && cycle % settings.closedEvery == 0) || chance(settings.stall);
+    return (settings.closedEvery != 0 && (cycle - requested) % settings.closedEvery == 0) || chance(settings.stall);
 }
 
 // Rules of the bus that the accelerator broke: how many, and the first in words.
@@ -455,6 +456,7 @@ void fast_push(uint32_t kind, uint32_t address, uint32_t data, uint32_t mask, ui
     if (announced) {
         completed = 0;
         stuck = -1;
+        requested = cycle;
     }
     ops.push_back({static_cast<Kind>(kind), address, data, mask, bound});
     announced = false;
