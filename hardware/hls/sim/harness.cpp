@@ -15,6 +15,9 @@ constexpr unsigned STAGES = 5;
 constexpr unsigned ACCESS_STEPS = 100000;  // bound of a register access, in steps of the core
 constexpr unsigned STEPS_A_POLL = 32;
 constexpr unsigned ACCESS_OPERATIONS = 4;  // stream operations of one register read
+constexpr int CONTROL_STAGE = 0;
+constexpr std::chrono::microseconds TICK{50};     // of the control stage while the host waits: its watchdog counts idle steps
+constexpr std::chrono::microseconds REST{20000};  // of a stage that nobody wakes
 
 hls::stream<axil_address_t, 2> aw("axi-lite aw");
 hls::stream<axil_data_t, 2> w("axi-lite w");
@@ -57,17 +60,15 @@ void run_stage(int stage) {
             step();
             std::unique_lock<std::mutex> lock(runtime().mutex);
             if (runtime().stopping) return;
-            // Nothing to do: wait for somebody to do something. An idle step of the control stage counts for the watchdog.
+            // Nothing to do: sleep until a stream of this stage has changed since before the step.
             if (hls_sim::operations() == before)
-                runtime().changed.wait_for(lock, std::chrono::microseconds(50),
-                                           [&] { return runtime().activity != seen || runtime().stopping; });
-            seen = runtime().activity;
+                runtime().sleep(lock, seen, stage == CONTROL_STAGE && runtime().awaited ? TICK : REST);
+            seen = runtime().changes();
         }
     } catch (const std::exception& failure) {
         std::lock_guard<std::mutex> lock(runtime().mutex);
         if (!runtime().stopping) core().error = failure.what();
-        runtime().stopping = true;
-        runtime().changed.notify_all();
+        runtime().end();
     }
 }
 
@@ -76,27 +77,40 @@ std::string fills() {
     return runtime().fills();
 }
 
-bool failed() {
-    std::lock_guard<std::mutex> lock(runtime().mutex);
-    return runtime().stopping;
-}
+// While the host waits for the core, time passes for the watchdog.
+class Awaited {
+  public:
+    Awaited() { set(true); }
+    ~Awaited() { set(false); }
+    Awaited(const Awaited&) = delete;
+    Awaited& operator=(const Awaited&) = delete;
+
+  private:
+    static void set(bool value) {
+        std::lock_guard<std::mutex> lock(runtime().mutex);
+        runtime().awaited = value;
+    }
+};
 
 // Step, or let the threads step, until `ready`.
 template <class Ready>
 bool until(Ready ready) {
     if (runtime().threaded) {
         const auto limit = std::chrono::steady_clock::now() + runtime().timeout;
-        while (!ready()) {
-            if (failed()) return false;
+        for (;;) {
             std::unique_lock<std::mutex> lock(runtime().mutex);
-            runtime().changed.wait_for(lock, std::chrono::microseconds(200));
+            if (runtime().stopping) return false;
+            const uint64_t seen = runtime().changes();
+            lock.unlock();
+            if (ready()) return true;
+            lock.lock();
+            runtime().sleep(lock, seen, REST);
             lock.unlock();
             if (std::chrono::steady_clock::now() > limit && !ready()) {
                 core().error = "a register access was not answered; fills: " + fills();
                 return false;
             }
         }
-        return true;
     }
     for (unsigned n = 0; n < ACCESS_STEPS; ++n) {
         if (ready()) return true;
@@ -131,6 +145,7 @@ int wait_threads(double seconds) {
     auto moved = clock::now();
     uint64_t seen = 0, polls = 0;
     auto pause = std::chrono::microseconds(20);
+    const Awaited awaited;
     for (;;) {
         uint32_t status = 0;
         if (read_one(reg::STATUS, &status) != 0) return -1;
@@ -231,8 +246,7 @@ const char* ovta_fills() {
 void ovta_stop() {
     {
         std::lock_guard<std::mutex> lock(runtime().mutex);
-        runtime().stopping = true;
-        runtime().changed.notify_all();
+        runtime().end();
     }
     for (std::thread& thread : core().threads) thread.join();
     core().threads.clear();

@@ -33,6 +33,18 @@ class stalled : public std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+// The stage this thread runs; -1: all of them, one after the other.
+inline int& stage() {
+    thread_local int number = -1;
+    return number;
+}
+
+// Stages at most, and the host behind them.
+constexpr int THREADS = 8;
+
+// The number of this thread: its stage, or the last one.
+inline int thread() { return stage() < 0 ? THREADS - 1 : stage(); }
+
 // The streams of the program, and how they behave.
 class runtime {
   public:
@@ -45,8 +57,8 @@ class runtime {
     size_t depth_limit = 0;  // 0: as declared; streams that say so are never limited
     std::chrono::milliseconds timeout{10000};
     std::mutex mutex;
-    std::condition_variable changed;
     uint64_t activity = 0;  // successful reads and writes, of all threads
+    bool awaited = false;   // the host waits for the core
     bool stopping = false;
     std::vector<stream_base*> streams;
 
@@ -58,29 +70,59 @@ class runtime {
         return text;
     }
 
+    // How often a stream that this thread reads or writes has changed (with the lock held).
+    uint64_t changes() const { return sleepers_[thread()].changes; }
+
+    // Sleep (the lock is given up meanwhile) until a stream of this thread changes for the first time after `seen`; false where
+    // none does within `bound`.
+    template <class Duration>
+    bool sleep(std::unique_lock<std::mutex>& lock, uint64_t seen, Duration bound) {
+        sleeper& me = sleepers_[thread()];
+        me.asleep = true;
+        const bool woken = me.changed.wait_for(lock, bound, [&] { return me.changes != seen || stopping; });
+        me.asleep = false;
+        return woken;
+    }
+
+    // A stream changed: wake the thread at its other end, if it is known and sleeps.
+    void tell(int other) {
+        ++activity;
+        if (other < 0) return;
+        sleeper& it = sleepers_[other];
+        ++it.changes;
+        if (it.asleep) it.changed.notify_one();
+    }
+
+    // End every wait of every thread.
+    void end() {
+        stopping = true;
+        for (sleeper& each : sleepers_) each.changed.notify_all();
+    }
+
     // Wait (with the lock held) until `ready`, or fail after the time-out without any activity.
     template <class Ready>
     void wait(std::unique_lock<std::mutex>& lock, const stream_base& stream, const char* what, Ready ready) {
-        uint64_t seen = activity;
         while (!ready()) {
             if (stopping) throw stalled("the simulation ends");
-            if (changed.wait_for(lock, timeout) == std::cv_status::timeout && !ready() && seen == activity)
+            const uint64_t before = activity;
+            if (!sleep(lock, changes(), timeout) && !ready() && before == activity)
                 throw stalled(std::string("no progress while waiting to ") + what + " " + stream.name + "; fills: " + fills());
-            seen = activity;
         }
     }
+
+  private:
+    struct sleeper {
+        std::condition_variable changed;
+        uint64_t changes = 0;
+        bool asleep = false;
+    };
+    sleeper sleepers_[THREADS];
 };
 
 // Successful stream operations of this thread.
 inline uint64_t& operations() {
     thread_local uint64_t count = 0;
     return count;
-}
-
-// The stage this thread runs; -1: all of them, one after the other.
-inline int& stage() {
-    thread_local int number = -1;
-    return number;
 }
 
 }  // namespace hls_sim
@@ -106,12 +148,14 @@ class stream<T, 0> : public hls_sim::stream_base {
     bool read_nb(T& value) {
         if (!shared()) return take(value);
         std::lock_guard<std::mutex> lock(state().mutex);
-        return take(value) && told();
+        reader_ = hls_sim::thread();
+        return take(value) && told(writer_);
     }
     bool write_nb(const T& value) {
         if (!shared()) return count_ < capacity() && put(value);
         std::lock_guard<std::mutex> lock(state().mutex);
-        return count_ < capacity() && put(value) && told();
+        writer_ = hls_sim::thread();
+        return count_ < capacity() && put(value) && told(reader_);
     }
     T read() {
         T value{};
@@ -120,9 +164,10 @@ class stream<T, 0> : public hls_sim::stream_base {
             return value;
         }
         std::unique_lock<std::mutex> lock(state().mutex);
+        reader_ = hls_sim::thread();
         state().wait(lock, *this, "read", [this] { return count_ > 0; });
         take(value);
-        told();
+        told(writer_);
         return value;
     }
     void write(const T& value) {
@@ -131,20 +176,23 @@ class stream<T, 0> : public hls_sim::stream_base {
             return;
         }
         std::unique_lock<std::mutex> lock(state().mutex);
+        writer_ = hls_sim::thread();
         state().wait(lock, *this, "write", [this] { return count_ < capacity(); });
         put(value);
-        told();
+        told(reader_);
     }
     void operator>>(T& value) { value = read(); }
     void operator<<(const T& value) { write(value); }
     bool empty() const {
         if (!shared()) return count_ == 0;
         std::lock_guard<std::mutex> lock(state().mutex);
+        reader_ = hls_sim::thread();
         return count_ == 0;
     }
     bool full() const {
         if (!shared()) return count_ >= capacity();
         std::lock_guard<std::mutex> lock(state().mutex);
+        writer_ = hls_sim::thread();
         return count_ >= capacity();
     }
     size_t size() const {
@@ -169,9 +217,8 @@ class stream<T, 0> : public hls_sim::stream_base {
   private:
     static hls_sim::runtime& state() { return hls_sim::runtime::get(); }
     static bool shared() { return state().threaded; }
-    static bool told() {
-        ++state().activity;
-        state().changed.notify_all();
+    static bool told(int other) {
+        state().tell(other);
         return true;
     }
     bool take(T& value) {
@@ -204,6 +251,8 @@ class stream<T, 0> : public hls_sim::stream_base {
     size_t first_ = 0;
     size_t count_ = 0;
     size_t depth_;
+    mutable int reader_ = -1;  // the threads at either end, once they have called; a change wakes the other one
+    mutable int writer_ = -1;
 };
 
 template <class T, int DEPTH>
