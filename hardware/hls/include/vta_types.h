@@ -26,8 +26,8 @@ constexpr uint32_t WGT_LANES = BLOCK * BLOCK;
 
 #ifdef OPENVTA_NATIVE
 
-typedef int8_t inp_t;
-typedef int8_t wgt_t;
+typedef int32_t inp_t;  // factors are as wide as their sums: whole vectors of them are multiplied without conversion
+typedef int32_t wgt_t;
 typedef int32_t acc_t;
 typedef int8_t out_t;
 typedef int32_t dot_t;

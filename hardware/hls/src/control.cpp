@@ -100,7 +100,8 @@ void clear_run(ControlState& s) {
 
 bool quiet(const ControlState& s) {
     const View& finish = s.views[static_cast<uint32_t>(Unit::COMPUTE)];
-    bool nothing = waits_for_finish(s, finish) && s.retired + 1 == s.insn_count;
+    // FINISH may be at hand before fetch's own report of it is.
+    bool nothing = waits_for_finish(s, finish) && s.dispatched == s.insn_count && s.retired + 1 == s.insn_count;
     for (uint32_t queue = 0; queue < TOKEN_QUEUES; ++queue) {
 #pragma HLS unroll
         nothing = nothing && s.tokens[queue] == static_cast<int32_t>(finish.pops >> queue & 1);

@@ -21,21 +21,28 @@ int64_t rounded(int64_t x, uint32_t amount, bool even) {
     return quotient + (up ? 1 : 0);
 }
 
-// Significant bits of |x|.
-uint32_t length(uint64_t magnitude) {
+uint64_t magnitude(int64_t x) {
 #pragma HLS inline
-    uint32_t bits = 0;
-    for (uint32_t n = 0; n < 64; ++n) {
-#pragma HLS unroll
-        if ((magnitude >> n & 1) != 0) bits = n + 1;
-    }
-    return bits;
+    return x < 0 ? uint64_t{0} - static_cast<uint64_t>(x) : static_cast<uint64_t>(x);
 }
 
-// x rounded to MANTISSA_BITS significant bits, ties to even.
-int64_t round_significant(int64_t x) {
+// Significant bits of a number.
+uint32_t length(uint32_t number) {
 #pragma HLS inline
-    const uint32_t bits = length(x < 0 ? uint64_t{0} - static_cast<uint64_t>(x) : static_cast<uint64_t>(x));
+    const uint32_t a = number >> 16 != 0 ? 16 : 0;
+    number >>= a;
+    const uint32_t b = number >> 8 != 0 ? 8 : 0;
+    number >>= b;
+    const uint32_t c = number >> 4 != 0 ? 4 : 0;
+    number >>= c;
+    const uint32_t d = number >> 2 != 0 ? 2 : 0;
+    number >>= d;
+    return a + b + c + d + (number >> 1 != 0 ? 2 : number);
+}
+
+// x, whose magnitude has so many significant bits, rounded to MANTISSA_BITS of them, ties to even.
+int64_t round_significant(int64_t x, uint32_t bits) {
+#pragma HLS inline
     if (bits <= MANTISSA_BITS) return x;
     const uint32_t excess = bits - MANTISSA_BITS;
     return static_cast<int64_t>(static_cast<uint64_t>(rounded(x, excess, true)) << excess);
@@ -52,7 +59,10 @@ int64_t float32(int32_t x, uint32_t raw) {
     const uint32_t exponent = raw >> (MANTISSA_BITS - 1) & 255;
     if (exponent == 0 || x == 0) return 0;
     const uint32_t mantissa = 1u << (MANTISSA_BITS - 1) | (raw & ((1u << (MANTISSA_BITS - 1)) - 1));
-    const int64_t product = round_significant(multiply(round_significant(x), mantissa));
+    const uint32_t bits = length(static_cast<uint32_t>(magnitude(x)));
+    const int64_t exact = multiply(round_significant(x, bits), mantissa);
+    const uint32_t least = bits + MANTISSA_BITS - 1;  // the mantissa has its leading bit: the product's length, or one less
+    const int64_t product = round_significant(exact, magnitude(exact) >> least != 0 ? least + 1 : least);
     const int32_t power = static_cast<int32_t>(exponent) - static_cast<int32_t>(EXPONENT_BIAS + MANTISSA_BITS - 1);
     if (power >= 0) return product < 0 ? -FAR : FAR;  // at least 2^23
     return rounded(product, static_cast<uint32_t>(-power), true);
