@@ -62,7 +62,7 @@ bool load_rows(const LoadFields& f, const Command& command, const memory_word<WO
         const bool row = y >= f.y_pad_0 && y < f.y_pad_0 + f.y_size;
         uint64_t word = 0;
         if (row) {
-            const Span span = inside(window, address, row_bytes);
+            const Span span = inside(window, address, row_bytes, false);
             if (!span.ok) {
                 report = bus_fault(Cause::BUS_READ, command.index, channel, span.outside);
                 return false;

@@ -206,6 +206,19 @@ int ovta_start(uint8_t* memory, uint64_t base, uint64_t bytes, int threaded, uin
     });
 }
 
+// Answer reads (or writes) of these bytes with an error; none are left where `bytes` is 0. Only while the core does not run.
+int ovta_refuse(uint64_t address, uint64_t bytes, int write) {
+    return guarded([&] {
+        std::lock_guard<std::mutex> lock(runtime().mutex);
+        if (bytes == 0) {
+            runtime().refusals.clear();
+        } else {
+            runtime().refusals.push_back({address, bytes, write != 0});
+        }
+        return 0;
+    });
+}
+
 int ovta_write(uint32_t offset, uint32_t value) {
     return guarded([&] {
         axil_data_t data;

@@ -45,7 +45,14 @@ constexpr int THREADS = 8;
 // The number of this thread: its stage, or the last one.
 inline int thread() { return stage() < 0 ? THREADS - 1 : stage(); }
 
-// The streams of the program, and how they behave.
+// A range of memory that answers reads, or writes, with an error.
+struct refusal {
+    uint64_t address;
+    uint64_t bytes;
+    bool write;
+};
+
+// The streams of the program, and how they behave; what memory refuses.
 class runtime {
   public:
     static runtime& get() {
@@ -61,6 +68,19 @@ class runtime {
     bool awaited = false;   // the host waits for the core
     bool stopping = false;
     std::vector<stream_base*> streams;
+    std::vector<refusal> refusals;  // changed only while the core does not run
+
+    // The first byte of an access that memory answers with an error; false where it answers well.
+    bool refused(uint64_t address, uint64_t bytes, bool write, uint64_t& first) const {
+        bool found = false;
+        for (const refusal& r : refusals) {
+            if (r.write != write || address >= r.address + r.bytes || r.address >= address + bytes) continue;
+            const uint64_t at = address > r.address ? address : r.address;
+            first = found && first < at ? first : at;
+            found = true;
+        }
+        return found;
+    }
 
     std::string fills() const {
         std::string text;
@@ -129,6 +149,9 @@ inline uint64_t& operations() {
 
 // In front of a stage's call in a dataflow region.
 #define HLS_SIM_STAGE(number) if (hls_sim::stage() < 0 || hls_sim::stage() == (number))
+
+// How the kernel asks what memory answers.
+#define HLS_SIM_MEMORY_ERROR(address, bytes, write, first) hls_sim::runtime::get().refused(address, bytes, write, first)
 
 namespace hls {
 

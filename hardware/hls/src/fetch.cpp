@@ -68,7 +68,7 @@ void fetch(const insn_word_t* memory, Window window, launch_stream& launches, or
     }
     if (!held) {
         const uint64_t address = launch.insn + static_cast<uint64_t>(next) * INSN_BYTES;
-        const Span span = inside(window, address, INSN_BYTES);
+        const Span span = inside(window, address, INSN_BYTES, false);
         if (!span.ok) {
             running = false;
             Report r = fault_of(Cause::BUS_READ, next);

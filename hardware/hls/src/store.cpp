@@ -24,7 +24,7 @@ bool run_store(const Command& command, out_word_t* memory, Window window, out_t 
     uint32_t at = f.sram_base;
     for (uint32_t y = 0; y < f.y_size; ++y) {
 #pragma HLS loop_tripcount min = 1 max = 64
-        const Span span = inside(window, address, row_bytes);
+        const Span span = inside(window, address, row_bytes, true);
         if (!span.ok) {
             report = bus_fault(Cause::BUS_WRITE, command.index, channel::OUT, span.outside);
             return false;

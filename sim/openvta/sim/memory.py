@@ -25,6 +25,15 @@ PAGE_BYTES = 4096
 MAX_REGION_BYTES = 1 << 36
 
 
+@dataclass(frozen=True)
+class Refusal:
+    """``nbytes`` from ``address`` that answer the accelerator's reads (or its writes) with an error."""
+
+    address: int
+    nbytes: int
+    write: bool
+
+
 @dataclass(eq=False)
 class Region:
     """Consecutive bytes from ``base``. ``data`` is uint8 ``[copies, size]``; ``written`` bool ``[size]``."""
@@ -57,6 +66,8 @@ class DeviceMemory:
         self.images = images
         self.layout = 0
         """Changes whenever a region comes, goes or gets copies: cached views are then stale."""
+        self.refusals: tuple[Refusal, ...] = ()
+        """See :meth:`refuse`."""
         self._regions: list[Region] = []
         self._bases: list[int] = []
 
@@ -118,6 +129,34 @@ class DeviceMemory:
     def regions(self) -> tuple[tuple[int, int], ...]:
         """(address, bytes) of every region, by address."""
         return tuple((region.base, region.size) for region in self._regions)
+
+    def refuse(self, *refusals: Refusal) -> None:
+        """Answer the accelerator with an error in these ranges, and in no others; the host still reaches them.
+
+        Raises:
+            MemoryLimitError: an empty range, or one beyond 64 bits.
+        """
+        for each in refusals:
+            if each.nbytes < 1 or each.address < 0 or each.address + each.nbytes - 1 > ADDRESS_MASK:
+                raise MemoryLimitError(
+                    f"refusal at {each.address:#x} of {each.nbytes} bytes: must be 1 or more, within 64-bit addresses"
+                )
+        self.refusals = refusals
+        self.layout += 1
+
+    def check(self, address: int, nbytes: int, *, write: bool) -> None:
+        """An access of the accelerator.
+
+        Raises:
+            BusFault: part of the range is refused.
+        """
+        found = [
+            max(address, each.address)
+            for each in self.refusals
+            if each.write == write and address < each.address + each.nbytes and each.address < address + nbytes
+        ]
+        if found:
+            raise BusFault(address, nbytes, min(found), write=write)
 
     # host access ---------------------------------------------------------------------------------
 
@@ -184,8 +223,11 @@ class DeviceMemory:
         ``copies`` is 1, or the number of images where their bytes may differ (always for writes).
 
         Raises:
-            BusFault: part of it is not mapped.
+            BusFault: part of it is not mapped, or refused.
         """
+        if self.refusals:
+            for row in range(rows):
+                self.check((address + row * pitch) & ADDRESS_MASK, row_bytes, write=write)
         at = bisect_right(self._bases, address) - 1
         span = (rows - 1) * pitch + row_bytes
         if at >= 0:

@@ -243,6 +243,7 @@ class Machine:
     def fetch(self, address: int, count: int) -> tuple[bytes, Fault | None]:
         """The words of a stream in device memory, and the bus fault that cuts it short (or None)."""
         try:
+            self.memory.check(address, count * INSN_BYTES, write=False)
             return self.memory.read(address, count * INSN_BYTES).tobytes(), None
         except BusFault as fault:
             whole = (fault.address - address) // INSN_BYTES

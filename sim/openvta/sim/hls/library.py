@@ -9,9 +9,11 @@ import ctypes
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from openvta.sim.errors import SimError
+from openvta.sim.memory import Refusal
 
 
 class HlsError(SimError):
@@ -39,6 +41,7 @@ class Library:
         library.ovta_start.argtypes = [
             ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int, ctypes.c_uint32, ctypes.c_uint32,
         ]  # fmt: skip
+        library.ovta_refuse.argtypes = [ctypes.c_uint64, ctypes.c_uint64, ctypes.c_int]
         library.ovta_write.argtypes = [ctypes.c_uint32, ctypes.c_uint32]
         library.ovta_read.argtypes = [ctypes.c_uint32, ctypes.POINTER(ctypes.c_uint32)]
         library.ovta_wait.argtypes = [ctypes.c_uint64, ctypes.c_double]
@@ -50,6 +53,12 @@ class Library:
         """Give the core its memory (a pointer to ``nbytes`` at device address ``base``), and start its threads."""
         milliseconds = max(1, round(1000 * seconds))
         self._check(self._library.ovta_start(memory, base, nbytes, int(threaded), depth_limit, milliseconds))
+
+    def refuse(self, refused: Iterable[Refusal]) -> None:
+        """The ranges that memory answers with an error from now on; the core must not run."""
+        self._check(self._library.ovta_refuse(0, 0, 0))
+        for each in refused:
+            self._check(self._library.ovta_refuse(each.address, each.nbytes, int(each.write)))
 
     def write(self, offset: int, value: int) -> None:
         """Write a register over AXI4-Lite."""

@@ -10,7 +10,7 @@ from openvta.sim.cosim.cache import Progress
 from openvta.sim.errors import SimError
 from openvta.sim.hls.build import Flavour, build_library
 from openvta.sim.hls.library import HlsError, Library
-from openvta.sim.memory import DeviceMemory
+from openvta.sim.memory import DeviceMemory, Refusal
 from openvta.spec.config import HardwareConfig
 from openvta.spec.registers import OFFSETS, REGISTERS
 
@@ -78,6 +78,7 @@ class HlsTransport:
         self._library = Library(path)
         self._end = MEMORY_BASE + memory_bytes
         self._next = MEMORY_BASE
+        self._refusals: tuple[Refusal, ...] = ()
         self._library.start(
             view.ctypes.data,
             MEMORY_BASE,
@@ -96,11 +97,14 @@ class HlsTransport:
         return self._library.read(offset)
 
     def write_register(self, offset: int, value: int) -> None:
-        """Write a register.
+        """Write a register. A launch takes over what memory refuses.
 
         Raises:
             HlsError: the kernel does not answer.
         """
+        if offset == OFFSETS["CONTROL"] and self.memory.refusals != self._refusals:
+            self._refusals = self.memory.refusals
+            self._library.refuse(self._refusals)
         self._library.write(offset, value & 0xFFFFFFFF)
 
     def allocate(self, nbytes: int, alignment: int = 4096) -> int:
