@@ -17,9 +17,9 @@ from openvta.cli.reporting.perfetto import nesting_fault, trace_events
 from openvta.cli.reporting.tables import bar
 from openvta.cli.reporting.waterfall import unit_counters, waterfall
 from openvta.cli.timeline import run_record
-from openvta.cli.timing import TimingError, analyse, gemm_uops
+from openvta.cli.timing import TimingError, analyse
 from openvta.compiler.pipeline import compile_graph
-from openvta.driver.result import LaunchResult
+from openvta.driver.result import LaunchResult, gemm_uops, layer_cycles
 from openvta.spec import load_config
 from openvta.spec.bundle import Bundle
 from openvta.spec.isa import Opcode, Unit
@@ -37,7 +37,7 @@ def one_after_the_other(bundle: Bundle, wait: int = 3) -> LaunchResult:
     now = 0
     events, ends = [], []
     for index, insn in enumerate(bundle.segments[0].program.insns()):
-        uops = gemm_uops(insn) if insn.opcode is Opcode.GEMM else 0
+        uops = gemm_uops(insn)
         now += uops or wait
         if uops:
             ends.append(now + 100)
@@ -50,6 +50,7 @@ def test_every_cycle_has_a_reason(bundle: Bundle) -> None:
     timing = analyse(bundle, launch)
     assert [layer.name for layer in timing.layers] == [layer.name for layer in LAYERS]
     assert sum(layer.cycles for layer in timing.layers) == timing.cycles == launch.counters["cycles"]
+    assert layer_cycles(bundle, [launch]) == {layer.name: layer.cycles for layer in timing.layers}
     for layer in timing.layers:
         assert layer.cycles == layer.uops + sum(layer.stalls.values())
         assert min(layer.stalls.values()) >= 0

@@ -67,8 +67,8 @@ def example(config: HardwareConfig, rows: int | str = "n") -> Bundle:
             AccelStep(0, ("x",), ("y",)),
             HostStep("back", negate_model(rows, shape[1:], to_float=True), ("y",), ("logits",)),
         ),
-        layers=(LayerInfo("first", "Conv2d", "accelerator", segment=0, first_insn=0, last_insn=0, macs=10),
-                LayerInfo("second", "Dense", "accelerator", segment=0, first_insn=1, last_insn=1, macs=10)),
+        layers=(LayerInfo("first", "Conv2d", "accelerator", segment=0, first_insn=0, last_insn=1, macs=10),
+                LayerInfo("second", "Dense", "accelerator", segment=0, first_insn=2, last_insn=2, macs=10)),
         inputs={"image": ("float32", (0, *shape[1:]))},
         outputs={"logits": ("float32", (0, *shape[1:]))},
     )  # fmt: skip
@@ -110,7 +110,7 @@ def test_runs_any_number_of_images(config: HardwareConfig, count: int, rows: int
     assert transport.log.count("launch") == result.passes == passes
     assert result.counters["cycles"] == 100
     assert result.total["gemm_uops"] == 7 * passes
-    assert result.layer_cycles == {"first": 40, "second": 50}
+    assert result.layer_cycles == {"first": 90, "second": 10}
     assert result.images == count
 
 
@@ -218,7 +218,7 @@ def test_fault_names_instruction_layer_and_cause() -> None:
         "instruction 1",
         fault.instruction,
         "unit compute",
-        "'second'",
+        "'first'",
     ):
         assert part in str(fault)
 

@@ -148,7 +148,7 @@ def _rtl(
     layers = []
     for layer in bundle.layers:
         cycles = answer.layer_cycles.get(layer.name)
-        utilization = layer.macs / (cycles * peak) if cycles and layer.macs else None
+        utilization = layer.macs * bundle.config.batch / (cycles * peak) if cycles and layer.macs else None
         layers.append(
             {
                 "name": layer.name,

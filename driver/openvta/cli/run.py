@@ -81,7 +81,7 @@ def run(options: argparse.Namespace) -> int:
         rows = []
         for layer in bundle.layers:
             cycles = result.layer_cycles.get(layer.name)
-            used = f"{100 * layer.macs / (cycles * peak):.1f} %" if cycles and layer.macs else ""
+            used = f"{100 * layer.macs * bundle.config.batch / (cycles * peak):.1f} %" if cycles and layer.macs else ""
             rows.append(
                 (layer.name, layer.op, layer.where, f"{layer.macs:,}", "" if cycles is None else f"{cycles:,}", used)
             )

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from openvta.cli.timing import RunTiming, gemm_uops, retire_times
-from openvta.driver.result import LaunchResult
+from openvta.cli.timing import RunTiming, retire_times
+from openvta.driver.result import LaunchResult, gemm_uops
 from openvta.spec.bundle import Bundle
 from openvta.spec.insn import Insn
 from openvta.spec.isa import MemId, Opcode, Unit

@@ -22,7 +22,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from openvta.driver.result import LaunchResult
+from openvta.driver.result import LaunchResult, gemm_uops
 from openvta.spec.bundle import Bundle
 from openvta.spec.config import HardwareConfig
 from openvta.spec.insn import Insn
@@ -70,11 +70,6 @@ class RunTiming:
     def stalls(self) -> dict[str, int]:
         """Stalls of all layers by reason."""
         return {reason: sum(layer.stalls[reason] for layer in self.layers) for reason in REASONS}
-
-
-def gemm_uops(insn: Insn) -> int:
-    """Micro-ops of a GEMM."""
-    return max(0, insn["uop_end"] - insn["uop_begin"]) * insn["iter_out"] * insn["iter_in"]
 
 
 def retire_times(launch: LaunchResult) -> tuple[dict[int, int], int]:
@@ -135,7 +130,7 @@ def analyse(bundle: Bundle, launch: LaunchResult) -> RunTiming:
         done = retired[index]
         for unit, when in tokens.get(index, {}).items():
             waits.append(("load" if unit is Unit.LOAD else "store", when))
-        uops = gemm_uops(insn) if insn.opcode is Opcode.GEMM else 0
+        uops = gemm_uops(insn)
         if not uops:
             reason = _REASONS.get(insn.opcode)
             if reason is not None:
