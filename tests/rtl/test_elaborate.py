@@ -13,7 +13,10 @@ from typing import Any
 import pytest
 
 from openvta.sim.cosim import toolchain
-from openvta.sim.cosim.build import compile_scala
+from openvta.sim.cosim.build import check_masks, compile_scala
+from openvta.sim.cosim.build import elaborate as elaborate_core
+from openvta.sim.cosim.errors import BuildFailed
+from openvta.sim.verify.configs import configuration
 from openvta.spec import load_config
 from openvta.spec.resolve import canonical_json, hash_text, resolve
 
@@ -104,3 +107,13 @@ def test_wrong_arguments_are_told(
     done = elaborate(tmp_path, json.dumps(resolved()) if text is None else text, *extra)
     assert done.returncode == 1
     assert len(done.stderr.strip().splitlines()) == 1 and all(word in done.stderr for word in words), done.stderr
+
+
+def test_every_part_of_a_scratchpad_is_written(tmp_path: Path) -> None:
+    """A constant mask of several parts is folded to its lowest bit by firtool: elaboration refuses to go on with one."""
+    with pytest.raises(BuildFailed, match=r"configuration 'tiny': a memory is written with the constant mask 2'h1"):
+        check_masks("memory m (.W0_mask (2'h1), .W1_mask (4'hF));", load_config("tiny"))
+    check_masks("memory m (.W0_mask (2'h3), .W1_mask (mask));", load_config("tiny"))
+    narrow = configuration("random-6")
+    assert narrow.out_bytes * 8 > narrow.axi_data_bits, "an out element of several beats, where it was found"
+    elaborate_core(narrow)

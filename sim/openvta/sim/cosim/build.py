@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -179,8 +180,19 @@ def elaborate(
             )  # fmt: skip
             if not (work / "filelist.f").is_file():
                 raise BuildFailed(f"elaborating {top}: no filelist.f was written")
+            check_masks("".join(path.read_text("utf-8") for path in sorted(work.glob("*.sv"))), config)
     names = [line.strip() for line in (folder / "filelist.f").read_text("utf-8").splitlines() if line.strip()]
     return ElaboratedDesign(config, top, folder, key, tuple(folder / name for name in names), extras)
+
+
+def check_masks(text: str, config: HardwareConfig) -> None:
+    """Refuse a memory some of whose parts are never written: firtool folds a constant mask of several parts to its lowest bit."""
+    for found in re.finditer(r"\.W\d+_mask\s*\((\d+)'h([0-9A-Fa-f]+)\)", text):
+        if int(found[2], 16) != (1 << int(found[1])) - 1:
+            raise BuildFailed(
+                f"configuration '{config.name}': a memory is written with the constant mask {found[1]}'h{found[2]}; "
+                "give the scratchpad a shape of one part where it is always written whole"
+            )
 
 
 def verilate(

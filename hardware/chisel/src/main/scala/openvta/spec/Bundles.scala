@@ -89,5 +89,8 @@ object ScratchShape {
   def inp(p: VtaParams): ScratchShape = ScratchShape(p.inpDepth, p.inpElemBits, p.axiDataBits, p.tagBits)
   def wgt(p: VtaParams): ScratchShape = ScratchShape(p.wgtDepth, p.wgtElemBits, p.axiDataBits, p.tagBits)
   def acc(p: VtaParams): ScratchShape = ScratchShape(p.accDepth, p.accElemBits, p.axiDataBits, p.tagBits)
-  def out(p: VtaParams): ScratchShape = ScratchShape(p.accDepth, p.outElemBits, p.axiDataBits, p.tagBits)
+
+  /** Written by the compute unit alone and always whole, so an element is never cut: a mask that is constant is no mask. */
+  def out(p: VtaParams): ScratchShape =
+    ScratchShape(p.accDepth, p.outElemBits, math.max(p.axiDataBits, p.outElemBits), p.tagBits)
 }
