@@ -22,7 +22,7 @@ from openvta.spec.insn import decode
 
 Record = Callable[[str, str], None]
 Show = Callable[[str], None]
-INSTRUCTIONS = {"tiny": 15_000, "random-11": 6_000}
+INSTRUCTIONS = {"tiny": 15_000, "random-11": 3_000, "random-6": 3_000}
 LONG = {
     "tiny": 300_000, "default": 60_000, "batch": 60_000, "b1x32": 30_000,
     **{f"random-{seed}": 70_000 for seed in (0, 2, 3, 5, 6, 7, 9, 11)},
