@@ -10,7 +10,7 @@ from typing import Any
 
 from openvta.spec import SpecError
 
-RESULTS = ("random", "disturbed", "faults", "coverage", "formal", "mutation")
+RESULTS = ("random", "disturbed", "faults", "coverage", "formal", "mutation", "exhaustion")
 """Campaigns in the order of the page; each is a file NAME.json in the results folder."""
 LEDGER = "ledger.jsonl"
 Report = Mapping[str, Any]
@@ -125,6 +125,11 @@ def _summary(results: Mapping[str, Report]) -> str:
         planted = [mutant for result in results["mutation"]["results"] for mutant in result["mutants"]]
         caught = sum(mutant["caught_by"] is not None for mutant in planted)
         rows.append(("faults planted in the RTL and caught", _share(caught, len(planted))))
+    if "exhaustion" in results:
+        tried = results["exhaustion"]["results"]
+        rows.append(("pairs of operands tried on every multiplier cell", f"{min(r['pairs'] for r in tried):,}"))
+        points = sum(r["grid"] + r["points"] for r in tried)
+        rows.append(("requantizations, RTL against the rule in wide integers", f"{points:,}"))
     return "## At a glance\n" + table(("what", "figure"), rows, left=1)
 
 
@@ -210,6 +215,26 @@ def _mutation(report: Report) -> str:
     return text + table(columns, rows, left=5) + "\nWhat they said:\n" + seen + "\n" + _origin(report)
 
 
+def _exhaustion(report: Report) -> str:
+    rows = [
+        (
+            f"`{r['config']}` {r['label']}", r["pairs"], r["cells"], r["products"], r["grid"], r["points"], r["against_spec"],
+            r["mismatches"],
+        )
+        for r in report["results"]
+    ]  # fmt: skip
+    columns = (
+        "configuration", "pairs", "multiplier cells", "products", "requantizer: corner grid", "random points",
+        "of both against the specification", "mismatches",
+    )  # fmt: skip
+    text = (
+        "## Exhaustion\nEvery pair of 8-bit operands on every cell of the array, in GEMM instructions; the requantizer's lane on a "
+        "grid of corners and on random points in all modes, against the rule in 128-bit integers, which is itself compared with the "
+        "specification's scalar arithmetic on the grid and on the first random points.\n\n"
+    )
+    return text + table(columns, rows) + "\n" + _origin(report)
+
+
 def _ledger(ledger: Sequence[Report]) -> str:
     rows = [
         (
@@ -231,4 +256,5 @@ SECTIONS: Mapping[str, Callable[[Report], str]] = {
     "coverage": _coverage,
     "formal": _formal,
     "mutation": _mutation,
+    "exhaustion": _exhaustion,
 }

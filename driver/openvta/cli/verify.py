@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from openvta.cli import console, verification_page, verify_formal
+from openvta.cli import console, verification_page, verify_exhaustion, verify_formal
 from openvta.cli.commit import commit
 from openvta.cli.main import EXIT_NO
 from openvta.sim.verify.configs import configuration
@@ -27,6 +27,7 @@ CAMPAIGNS = {
     "coverage": "random programs with line and toggle coverage",
     "formal": "properties of the control logic, proved for every run",
     "mutation": "faults planted in a copy of the RTL, to be caught by random programs or injected faults",
+    "exhaustion": "every pair of the multiplier cells, and the requantizer on its grid and many random points",
 }
 WHAT = {**CAMPAIGNS, "page": "the page that shows the results of all campaigns"}
 
@@ -45,6 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seed", type=int, default=1, help="first seed (default 1)")
     parser.add_argument("--seeds", type=int, default=1, help="how many seeds, each in a fresh simulator (default 1)")
     parser.add_argument("--instructions", type=int, default=10_000, help="instructions a configuration (default 10000)")
+    parser.add_argument(
+        "--points", type=int, default=100_000_000, help="exhaustion: random points of the requantizer (default 10^8)"
+    )
     parser.add_argument("--trials", type=int, default=200, help="faults a configuration (default 200)")
     parser.add_argument(
         "--sweep", type=int, default=0, metavar="CYCLES",
@@ -65,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     """Run, show, write; 1 if anything did not agree."""
     if options.campaign == "page":
         return _page(options)
-    for name in ("seeds", "instructions", "trials"):
+    for name in ("seeds", "instructions", "trials", "points"):
         if getattr(options, name) < 1:
             raise SpecError(f"--{name} = {getattr(options, name)}: must be at least 1")
     if options.sweep < 0:
@@ -106,6 +110,8 @@ def _page(options: argparse.Namespace) -> int:
 def _line(campaign: str, result: dict[str, Any]) -> str:
     if campaign == "formal":
         return verify_formal.line(result)
+    if campaign == "exhaustion":
+        return verify_exhaustion.line(result)
     if campaign == "mutation":
         caught = len(result["mutants"]) - result["mismatches"]
         return f"mutation on {result['config']}: {caught} of {len(result['mutants'])} planted faults caught in {result['seconds']} s"
@@ -188,6 +194,10 @@ def _mutation(name: str, seeds: tuple[int, ...], options: argparse.Namespace) ->
     }  # fmt: skip
 
 
+def _exhaustion(name: str, seeds: tuple[int, ...], options: argparse.Namespace) -> dict[str, Any]:
+    return verify_exhaustion.run_exhaustion(name, options.points, seeds[0])
+
+
 _CAMPAIGNS: dict[str, Callable[[str, tuple[int, ...], argparse.Namespace], dict[str, Any]]] = {
     "random": _random,
     "disturbed": _random,
@@ -195,12 +205,24 @@ _CAMPAIGNS: dict[str, Callable[[str, tuple[int, ...], argparse.Namespace], dict[
     "coverage": _coverage,
     "formal": _formal,
     "mutation": _mutation,
+    "exhaustion": _exhaustion,
 }
 
 
 def _append(path: Path, report: dict[str, Any]) -> None:
     """One line a configuration: what was run, when, at which commit, and how it ended."""
-    kept = ("config", "config_hash", "seeds", "instructions", "trials", "proved", "mismatches", "seconds")
+    kept = (
+        "config",
+        "config_hash",
+        "seeds",
+        "instructions",
+        "trials",
+        "proved",
+        "products",
+        "points",
+        "mismatches",
+        "seconds",
+    )
     lines = []
     for result in report["results"]:
         line = {name: report[name] for name in ("date", "commit", "campaign")}
