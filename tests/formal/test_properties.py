@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -22,8 +23,10 @@ def tiny() -> ElaboratedDesign:
 
 
 @pytest.mark.parametrize("name", HARNESSES)
-def test_properties_hold(name: str, tiny: ElaboratedDesign) -> None:
+def test_properties_hold(name: str, tiny: ElaboratedDesign, show_figures: Callable[[str], None]) -> None:
     result = campaign.run_one(HARNESSES[name], tiny)
+    proved = sum(not item.faults for item in result.properties)
+    show_figures(f"{name} on tiny: {proved} of {len(result.properties)} properties proved for runs of any length")
     assert not result.open_facts, "proofs rest on what is not proved"
     assert not [f"{item.name}: {item.faults}" for item in result.properties if item.faults]
 
