@@ -49,7 +49,8 @@ def pads(config: HardwareConfig) -> list[Pad]:
     return [
         Pad("Inp", config.inp_depth, config.inp_bytes * 8, beat, ("padInp_read_0", "padInp_read_1")),
         Pad("Acc", config.acc_depth, config.acc_bytes * 8, beat, ("padAcc_read_0",), write_first=True),
-        Pad("Out", config.acc_depth, out, beat, ("padOut_read_0",), read_elems=max(1, beat // out)),
+        # Out elements are always written whole.
+        Pad("Out", config.acc_depth, out, max(beat, out), ("padOut_read_0",), read_elems=max(1, beat // out)),
     ]
 
 
